@@ -306,6 +306,8 @@ class AgentError(SignoffError):
     """The model that was requested, if any."""
     status: int | None = None
     """The HTTP status of the reply, if the agent is a server."""
+    kind: str = ""
+    """The class of the error that this one stands for; empty for an error of its own."""
 
 
 class AgentTransient(AgentError):

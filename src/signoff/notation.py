@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -104,20 +105,26 @@ class Command:
     """The heading of `signoff --help` under which it is listed."""
 
 
-class RunReport(Protocol):
+@dataclass(frozen=True)
+class RunReport:
     """What a notation reports about a run, built from the run's state and its definition."""
 
-    @property
-    def summary(self) -> str:
-        """A few lines for the end of a run, or nothing."""
+    summary: str = ""
+    """A few lines for the end of a run."""
+    details: str = ""
+    """More lines, for `show`."""
+    find_facts: Callable[[], Mapping[str, Any]] = dict
+    """Returns the same for programs; most readers want none of thousands of findings."""
+    text: str | None = None
+    """The text that the run has come to, if it is run for that alone: stdout has nothing else.
 
-    @property
-    def details(self) -> str:
-        """More lines, for `show`."""
+    Empty if there is none yet; None for runs whose summary belongs on stdout.
+    """
 
-    @property
+    @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The same for programs: more fields of `show --json`."""
+        """More fields of `show --json`, by name."""
+        return self.find_facts()
 
 
 class HistoryFold(Protocol):

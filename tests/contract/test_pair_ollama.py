@@ -22,7 +22,7 @@ from signoff.pair import (
     run_slogan_generation,
     run_slogan_generation_with_retry,
 )
-from signoff.pair.ollama_config import ENVIRONMENT
+from signoff.pair.config import ENVIRONMENT
 from signoff.testing import FrozenClock, MemoryStore
 from tests.agent_harness import (
     BrokenReply,
@@ -96,7 +96,10 @@ async def test_a_missing_model_is_reported_with_those_available(server: PairServ
     """Before the first turn, without a model call and without a run."""
     store = MemoryStore()
 
-    with pytest.raises(ModelNotFoundError, match=r"no model 'mistral'.*ollama pull") as raised:
+    with pytest.raises(
+        ModelNotFoundError,
+        match=r"no model 'mistral'.*ollama pull.*stub-large:latest, stub-small:1b",
+    ) as raised:
         await run_slogan_generation(TASK, "mistral", store=store)
 
     assert raised.value.available == ("stub-large:latest", "stub-small:1b")

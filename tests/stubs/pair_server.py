@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,8 @@ class PairServer(OllamaServer):
     def __init__(self) -> None:
         super().__init__()
         self.answer: Answers = lambda _prompt: TextReply("SHIP IT!")
+        self.listing: tuple[int, Mapping[str, Any]] | None = None
+        """What it answers instead of the list of its models."""
         self.most_at_once = 0
         self._at_once = 0
 
@@ -36,6 +38,10 @@ class PairServer(OllamaServer):
             await super()._behave(self.answer(self.question(heard).prompt), heard, *streams)
         finally:
             self._at_once -= 1
+
+    def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
+        is_listed = heard.path == "/api/tags"
+        return self.listing if is_listed and self.listing else super().about(heard)
 
     @property
     def asked(self) -> list[dict[str, Any]]:

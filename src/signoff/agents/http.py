@@ -26,6 +26,7 @@ from signoff.agents.http_errors import (
     redact_line,
     refusal_error,
     retry_time,
+    value_error_text,
 )
 from signoff.agents.options import positive_seconds
 from signoff.agents.server import Server, parse_base_url, read_key
@@ -110,14 +111,19 @@ class HttpModel(ABC):
         try:
             names = await self.models()
         except AgentError as error:
-            if getattr(error, "status", None) == HTTPStatus.NOT_FOUND:
-                # Gateways need not list models; they may still answer.
-                return Health(True, f"{self._address}, which does not list its models")
-            late = isinstance(error, AgentTimeout)
-            hint = self._health_hint(error)
-            absent = self._is_absent(error)
-            return Health(False, str(error), hint, error.remedies, timed_out=late, absent=absent)
+            return self.health_after(error)
         return self._health_with_models(names)
+
+    def health_after(self, error: AgentError) -> Health:
+        """Returns the health of a server that did not list its models."""
+        if error.status == HTTPStatus.NOT_FOUND:
+            # Gateways need not list models; they may still answer.
+            return Health(True, f"{self._address}, which does not list its models")
+        late = isinstance(error, AgentTimeout)
+        answers = isinstance(error, AgentTransient) and error.status is not None
+        hint = "look at the server's log" if answers else self._health_hint(error)
+        absent = not answers and self._is_absent(error)
+        return Health(False, str(error), hint, error.remedies, timed_out=late, absent=absent)
 
     def _no_model_set(self) -> Health | None:
         """Returns what is missing if each call would have to name a model; None if nothing is."""
@@ -248,10 +254,12 @@ class HttpModel(ABC):
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(str(error), server.key)
-            return AgentTransient(
+            text = redact_line(value_error_text(error), server.key)
+            invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
+            invalid.status = HTTPStatus.OK
+            return invalid
         # Clients wrap transport errors in their own, so the whole chain of causes is searched.
         if any(isinstance(cause, (OSError, *_transport_errors())) for cause in causes(error)):
             return connection_error(self.label, server.address, error)

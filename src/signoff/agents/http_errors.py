@@ -88,7 +88,14 @@ def refusal_error(
     `until` is when the server allows a retry; `remedy` says how to fix a rejected key.
     """
     message = f"{source} answered {status}: {text}" if text else f"{source} answered {status}"
-    now = now or datetime.now(UTC)
+    error = _refusal(message, status, text, until, remedy, now or datetime.now(UTC))
+    error.status = status
+    return error
+
+
+def _refusal(
+    message: str, status: int, text: str, until: datetime | None, remedy: str, now: datetime
+) -> AgentError:
     if status == 402 or (status in {400, 403, 429} and _BILLING.search(text)):
         return AgentQuota(message, until=until)
     if status == 429:
@@ -99,9 +106,7 @@ def refusal_error(
     may_pass = status in _TRANSIENT or (status >= 500 and status not in _PERMANENT)
     if may_pass and not _MEMORY.search(text):
         return transient_error(message, until, now)
-    error = AgentBadRequest(message)
-    error.status = status
-    return error
+    return AgentBadRequest(message)
 
 
 def transient_error(message: str, until: datetime | None, now: datetime) -> AgentTransient:
@@ -129,6 +134,15 @@ def connection_error(source: str, address: str, error: BaseException) -> AgentEr
             "(set SSL_CERT_FILE to the certificates to trust)"
         )
     return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
+
+
+def value_error_text(error: ValueError) -> str:
+    """Returns what a client found wrong with a response, without links to its library's manual."""
+    details = getattr(error, "errors", None)
+    if not callable(details):
+        return str(error)
+    mistakes = ((".".join(map(str, each["loc"])), each["msg"]) for each in details())
+    return "; ".join(": ".join(filter(None, mistake)) for mistake in mistakes)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import DisplayOptions, Output, is_terminal
 from signoff.cli.summary import print_summary, report_to_json
 from signoff.cli.terminal import in_foreground
-from signoff.cli.text import one_line
+from signoff.cli.text import clean, one_line
 from signoff.cli.views import OpenReview, PlainView, View
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
@@ -151,8 +151,21 @@ def finish(report: RunDetails, out: Output) -> int:
         if out.as_json:
             out.json(report_to_json(report))
         else:
-            print_summary(report, out)
+            _print_end(report, out)
     return exits.exit_code(report.row.status)
+
+
+def _print_end(report: RunDetails, out: Output) -> None:
+    text = report.notation_report.text if report.notation_report is not None else None
+    if text is None or report.row.status is Status.QUEUED:
+        print_summary(report, out)
+        return
+    if report.row.status is not Status.COMPLETED:
+        # Why it is not what was asked for, and what the user can do; stdout is for the text alone.
+        with redirect_stdout(sys.stderr):
+            print_summary(report, replace(out, quiet=True))
+    if text:
+        print(clean(text))
 
 
 def _drive_once(

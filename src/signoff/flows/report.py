@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from signoff.flows.coverage import constraint_results
 from signoff.flows.state import UNREVIEWED, FlowState, blocking_severities
 from signoff.flows.steps.updates import findings_of, shortened
+from signoff.notation import RunReport
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.plot import draw_plot
 from signoff.review.severity import Severity
@@ -27,32 +27,7 @@ LONGEST_FINDING = 100
 """Characters of a finding in the list."""
 
 
-@dataclass(frozen=True)
-class FlowReport:
-    """What a flow reports about a run beyond its steps and its cost."""
-
-    summary: str = ""
-    """For the end of a run; empty if there was only one round."""
-    details: str = ""
-    view: FlowState = field(default_factory=lambda: FlowState({}))
-    findings: Sequence[Finding] = ()
-    """Every finding, in the order of a list."""
-
-    @cached_property
-    def facts(self) -> Mapping[str, Any]:
-        """For programs, by name; most readers want none of thousands of findings."""
-        view = self.view
-        results = constraint_results(view.raw, view.content, self.findings)
-        facts = {
-            "rounds": view.rounds,
-            "remarks": view.warnings,
-            "constraints": [each.to_json() for each in results],
-            "findings": [each.facts() for each in self.findings],
-        }
-        return {name: values for name, values in facts.items() if values}
-
-
-def report(state: Mapping[str, Any], definition: Mapping[str, Any]) -> FlowReport:
+def report(state: Mapping[str, Any], definition: Mapping[str, Any]) -> RunReport:
     """Returns the report on a run from its state and its definition."""
     view, block_on = FlowState(state), blocking_severities(definition)
     rounds, warnings = view.rounds, view.warnings
@@ -62,7 +37,19 @@ def report(state: Mapping[str, Any], definition: Mapping[str, Any]) -> FlowRepor
     summary = [*(plot if several else []), *([] if view.reviewed else [UNREVIEWED])]
     details = [] if several else plot
     details += [*_open_lines(view, block_on), *_warning_lines(warnings)]
-    return FlowReport("\n".join(summary), "\n".join(details), view, listed)
+    return RunReport("\n".join(summary), "\n".join(details), partial(_facts, view, listed))
+
+
+def _facts(view: FlowState, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Returns what is known about a run, with its findings in the order of a list."""
+    results = constraint_results(view.raw, view.content, findings)
+    facts = {
+        "rounds": view.rounds,
+        "remarks": view.warnings,
+        "constraints": [each.to_json() for each in results],
+        "findings": [each.facts() for each in findings],
+    }
+    return {name: values for name, values in facts.items() if values}
 
 
 def _open_lines(view: FlowState, block_on: Collection[Severity]) -> list[str]:

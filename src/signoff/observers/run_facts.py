@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 
+WRITING, DECIDING = "GENERATING", "DECIDING"
+"""The steps with which a turn of a pair begins and ends; `signoff.pair` is a layer above."""
+
 
 class EffectFacts(NamedTuple):
     """An effect that has started."""

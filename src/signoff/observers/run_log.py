@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import Status
+from signoff.core.outcome import Outcome, Status
 from signoff.observers.history import History
-from signoff.observers.run_facts import RunFacts, pair_settings
+from signoff.observers.run_facts import DECIDING, WRITING, RunFacts, pair_settings
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.telemetry.metrics import PAIR_REASONS
 
@@ -119,6 +119,8 @@ class RunLog:
             entry = self._entry(notice.run, facts, event)
             if entry.level >= least:
                 yield entry
+            if facts.is_pair and isinstance(event, ev.StepFinished) and event.to == WRITING:
+                yield _turn_started(notice.run, facts, event.at)
         if isinstance(notice.events[-1], ev.RunStopped):
             # A process that drives thousands of runs must not remember them all.
             del self._runs[notice.run]
@@ -157,6 +159,11 @@ class RunLog:
         if not started:
             facts.apply(event)
         return LogEntry(level, _named(run, event, message, step), fields, event.at)
+
+
+def _turn_started(run: str, facts: RunFacts, at: float) -> LogEntry:
+    fields = {"run": run, "workflow": facts.workflow, "step": WRITING, "round": facts.round}
+    return LogEntry(INFO, f"{run}: Starting turn {facts.round}", fields, at)
 
 
 class LoggingObserver:
@@ -230,6 +237,8 @@ def _step_finished(
     facts: RunFacts, event: ev.StepFinished, fields: dict[str, Any], _content: bool
 ) -> None:
     fields["duration"] = round(event.at - facts.entered_at, 3)
+    if facts.is_pair and facts.step == DECIDING:
+        fields["approved"] = event.outcome is Outcome.OK
 
 
 def _effect_started(

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from signoff.pair.call import (
         run_slogan_generation_with_retry as run_slogan_generation_with_retry,
     )
-    from signoff.pair.configuration import get_ollama_config as get_ollama_config
+    from signoff.pair.config import DEFAULT_MAX_TOKENS as DEFAULT_MAX_TOKENS
+    from signoff.pair.config import DEFAULT_MAX_TURNS as DEFAULT_MAX_TURNS
+    from signoff.pair.config import DEFAULT_MODEL_NAME as DEFAULT_MODEL_NAME
+    from signoff.pair.config import DEFAULT_OLLAMA_BASE_URL as DEFAULT_OLLAMA_BASE_URL
+    from signoff.pair.config import DEFAULT_REQUEST_TIMEOUT as DEFAULT_REQUEST_TIMEOUT
+    from signoff.pair.config import DEFAULT_TEMPERATURE as DEFAULT_TEMPERATURE
+    from signoff.pair.config import OllamaConfig as OllamaConfig
+    from signoff.pair.config import get_ollama_config as get_ollama_config
     from signoff.pair.errors import AgentError as AgentError
     from signoff.pair.errors import ApprovalTimeoutError as ApprovalTimeoutError
     from signoff.pair.errors import ConfigurationError as ConfigurationError
     from signoff.pair.errors import ModelNotFoundError as ModelNotFoundError
     from signoff.pair.errors import WorkflowError as WorkflowError
-    from signoff.pair.ollama_config import DEFAULT_MAX_TOKENS as DEFAULT_MAX_TOKENS
-    from signoff.pair.ollama_config import DEFAULT_MAX_TURNS as DEFAULT_MAX_TURNS
-    from signoff.pair.ollama_config import DEFAULT_MODEL_NAME as DEFAULT_MODEL_NAME
-    from signoff.pair.ollama_config import DEFAULT_OLLAMA_BASE_URL as DEFAULT_OLLAMA_BASE_URL
-    from signoff.pair.ollama_config import DEFAULT_REQUEST_TIMEOUT as DEFAULT_REQUEST_TIMEOUT
-    from signoff.pair.ollama_config import DEFAULT_TEMPERATURE as DEFAULT_TEMPERATURE
-    from signoff.pair.ollama_config import OllamaConfig as OllamaConfig
     from signoff.pair.session import AgentRole as AgentRole
     from signoff.pair.session import CompletionReason as CompletionReason
     from signoff.pair.session import IterationSession as IterationSession
@@ -58,7 +58,6 @@ _HOMES = {
         "run_slogan_generation",
         "run_slogan_generation_with_retry",
     ),
-    "signoff.pair.configuration": ("get_ollama_config",),
     "signoff.pair.errors": (
         "AgentError",
         "ApprovalTimeoutError",
@@ -66,7 +65,7 @@ _HOMES = {
         "ModelNotFoundError",
         "WorkflowError",
     ),
-    "signoff.pair.ollama_config": (
+    "signoff.pair.config": (
         "DEFAULT_MAX_TOKENS",
         "DEFAULT_MAX_TURNS",
         "DEFAULT_MODEL_NAME",
@@ -74,6 +73,7 @@ _HOMES = {
         "DEFAULT_REQUEST_TIMEOUT",
         "DEFAULT_TEMPERATURE",
         "OllamaConfig",
+        "get_ollama_config",
     ),
     "signoff.pair.session": (
         "AgentRole",

@@ -9,22 +9,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from signoff import errors
+from signoff.agents.auto import check_health
 from signoff.agents.base import Health
 from signoff.agents.ollama import OllamaModel
-from signoff.core.context import StepContext
-from signoff.core.error_info import ErrorInfo
-from signoff.core.outcome import Outcome
-from signoff.core.step import Result, StepDef
-from signoff.core.workflow import Workflow
+from signoff.core.effects import AgentRequest, EffectId
 from signoff.notation import CompileContext
-from signoff.pair.configuration import resolve_ollama, resolve_settings
+from signoff.pair.config import OllamaConfig, PairSettings, resolve_ollama, resolve_settings
 from signoff.pair.errors import AgentError, ModelNotFoundError
-from signoff.pair.ollama_config import OllamaConfig
 from signoff.pair.presets import OLLAMA, SLOGAN
+from signoff.pair.prompts import own_text, writer_prompt
 from signoff.pair.session import AgentRole
-from signoff.pair.settings import PairSettings
-from signoff.remedies import ChooseModel, PassOption
-from signoff.runtime.ports import Agent
+from signoff.runtime.ports import Agent, Call
 
 _SYSTEM = {AgentRole.WRITER: SLOGAN.writer_system, AgentRole.REVIEWER: SLOGAN.reviewer_system}
 _cache: dict[tuple[AgentRole, str], OllamaAgent] = {}
@@ -50,31 +45,29 @@ class OllamaAgent:
         )
 
     async def send_message(self, text: str) -> Message:
-        """Returns the answer to a message; transient errors are retried with growing pauses."""
-        from signoff.api import run_async
-        from signoff.store.memory import MemoryStore
+        """Returns the answer to a message; raises `AgentError`. Retrying is up to the caller."""
+        request = AgentRequest(text, system=_SYSTEM[self.role])
+        try:
+            reply = await self._model.ask(request, Call("", EffectId(self.role)))
+        except errors.AgentError as error:
+            raise agent_error(error) from error
+        return Message(reply.text)
 
-        params = {"prompt": text, "system": _SYSTEM[self.role]}
-        result = await run_async(
-            _MESSAGE, params, store=MemoryStore(), agents={OLLAMA: self._model}
-        )
-        if result.error is not None:
-            raise agent_error(result.error)
-        return Message(str(result.state["answer"]))
+    async def generate(self, user_input: str, feedback: str | None = None) -> str:
+        """Returns a slogan for a product, or a better one that takes feedback into account."""
+        last = {"text": "", "feedback": feedback} if feedback else None
+        reply = await self.send_message(writer_prompt(SLOGAN, user_input, last))
+        return own_text(reply.content, SLOGAN)
 
-
-async def _answer(ctx: StepContext, prompt: str, system: str) -> Result:
-    reply = await ctx.ask(OLLAMA, prompt, system=system)
-    return Outcome.OK, {"answer": reply.text}
-
-
-_MESSAGE = Workflow("message", StepDef("ask", handler=_answer, next={Outcome.OK: None}))
-"""One request. As a run it gets the retries of the engine, and no loop of its own."""
+    async def evaluate(self, slogan: str) -> str:
+        """Returns the review of a slogan; `is_approved` tells whether it approves."""
+        request = SLOGAN.review_request.format(text=slogan)
+        return (await self.send_message(request)).content.strip()
 
 
 def configured_agents(context: CompileContext) -> dict[str, Agent]:
     """Returns the Ollama server of pairs, for listing its models."""
-    config = resolve_ollama(context.settings, context.agents.get(OLLAMA))
+    config = resolve_ollama(context)
     return {OLLAMA: OllamaModel(base_url=config.base_url, model=config.model_name)}
 
 
@@ -92,7 +85,7 @@ async def get_cached_agent(role: AgentRole, config: OllamaConfig) -> OllamaAgent
     """Returns the agent of a role, the same one for the same configuration."""
     key = (AgentRole(role), config.model_dump_json())
     if key not in _cache:
-        _cache[key] = await _create(*key[:1], config)
+        _cache[key] = await _create(key[0], config)
     return _cache[key]
 
 
@@ -107,57 +100,45 @@ async def check_server(base_url: str, model: str) -> None:
     try:
         names = await server.models()
     except errors.AgentError as error:
-        health = await server.health()
-        raise _unavailable(
-            health if not health.ready else Health(False, str(error)), error
-        ) from None
+        unavailable = _unavailable(server.health_after(error))
+        unavailable.is_transient = isinstance(error, errors.AgentTransient | errors.AgentTimeout)
+        unavailable.no_server = isinstance(error, errors.AgentTransient) and error.status is None
+        raise unavailable from None
     if not {model, f"{model}:latest", model.removesuffix(":latest")} & set(names):
         raise ModelNotFoundError(
             f"Ollama at {base_url} has no model {model!r}; download it with: ollama pull {model}",
             available=names,
-            remedy=(*(PassOption("model", each) for each in names[:1]), ChooseModel(tuple(names))),
         )
 
 
 async def check_pair(
     preset: str, params: Mapping[str, Any], context: CompileContext, agents: Mapping[str, Agent]
 ) -> None:
-    """Raises unless the configuration of a pair is valid and all its agents can answer."""
-    settings = resolve_settings(preset, params, context)
-    await check_available(PairSettings.of(settings), agents)
+    """Raises unless the configuration of a pair is valid and all its agents can answer.
 
-
-async def check_available(settings: PairSettings, agents: Mapping[str, Agent]) -> None:
-    """Raises an `AgentError` if an agent of a pair cannot answer now; no model is called."""
-    from signoff.agents.auto import check_health
-
-    checked = set[str]()
-    for seat in (settings.writer, *settings.reviewers):
-        if seat.agent in checked:
-            continue
-        checked.add(seat.agent)
+    No model is called.
+    """
+    settings = PairSettings.model_validate(resolve_settings(preset, params, context))
+    seats = {each.agent: each for each in (settings.seats.writer, *settings.seats.reviewers)}
+    for name, seat in seats.items():
         if seat.options.get("base_url"):
             await check_server(seat.options["base_url"], seat.model or "")
-        elif seat.agent in agents:
-            health = await check_health(agents[seat.agent])
+        elif name in agents:
+            health = await check_health(agents[name])
             if not health.ready:
-                raise _unavailable(health, None, seat.agent)
+                raise _unavailable(health, f"{name} is not ready: ")
 
 
-def agent_error(error: ErrorInfo) -> AgentError:
+def agent_error(error: errors.AgentError) -> AgentError:
     """Returns the error of a call, as one of pairs."""
-    if error.kind == errors.ModelMissing.__name__:
-        names = [
-            n for each in error.remedies if isinstance(each, ChooseModel) for n in each.available
-        ]
-        return ModelNotFoundError(error.message, available=names, remedy=error.remedies)
-    return AgentError(error.message, remedy=error.remedies)
+    if isinstance(error, errors.ModelMissing):
+        return ModelNotFoundError(str(error), available=error.available)
+    raised = AgentError(str(error), remedy=error.remedies)
+    raised.is_transient = isinstance(error, errors.AgentTransient | errors.AgentTimeout)
+    return raised
 
 
-def _unavailable(health: Health, error: errors.AgentError | None, agent: str = "") -> AgentError:
-    about = f"{agent} is not ready: " if agent else ""
+def _unavailable(health: Health, about: str = "") -> AgentError:
     # Some agents have the remedy in their details already.
     hint = f"; {health.remedy}" if health.remedy not in health.detail else ""
-    found = AgentError(f"{about}{health.detail}{hint}", remedy=health.remedies)
-    found.is_transient = isinstance(error, errors.AgentTransient | errors.AgentTimeout)
-    return found
+    return AgentError(f"{about}{health.detail}{hint}", remedy=health.remedies)

@@ -6,25 +6,20 @@ each call, and resumes after a crash.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.check import CheckAgent
 from signoff.agents.ollama import OllamaModel
 from signoff.api import LimitsLike, resume_async, run_async
 from signoff.app.agents import build_agents
-from signoff.app.home import expected_home
-from signoff.app.notations import compile_context
-from signoff.app.settings import load_settings
-from signoff.core.workflow import Workflow
-from signoff.errors import ConfigError, Problem
+from signoff.errors import Problem
 from signoff.notation import CompileContext
 from signoff.pair.agents import check_pair
+from signoff.pair.config import project_context
 from signoff.pair.errors import (
     AgentError,
     ApprovalTimeoutError,
@@ -36,7 +31,6 @@ from signoff.pair.session import AgentRole, CompletionReason, IterationSession, 
 from signoff.pair.steps import Approve
 from signoff.pair.workflow import build
 from signoff.runtime.amounts import count
-from signoff.runtime.home_folder import FOLDER, VARIABLE
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock, capabilities_of
 from signoff.runtime.store_port import Store
 
@@ -82,14 +76,12 @@ async def pair(
     the session with the turns before it. With `require_approval`, a session that ends without an
     approval raises `ApprovalTimeoutError`.
     """
-    seating = _Seating(dict(agents or {}))
-    seats = seating.params(writer, reviewers)
-    params = {"task": task, **seats, **_approval(approve), **values}
-    call = PairCall.here(preset, params, seating.agents, store, home, approve)
-    await call.check()
+    call = _Call(preset, writer, reviewers, approve, agents, store, home)
+    params = {"task": task, **call.params, **values}
+    await call.check(params)
     result = await run_async(
         call.workflow,
-        call.params,
+        params,
         name=name,
         store=store,
         home=home,
@@ -124,33 +116,31 @@ async def run_slogan_generation_with_retry(
     if max_retries < 1:
         raise ConfigurationError([Problem("max_retries", f"is {max_retries}", "from 1")])
     clock = clock or SystemClock()
-    last = AgentError()
-    for attempt in range(1, max_retries + 1):
+    session, attempt = None, 0
+    while True:
+        attempt += 1
         try:
-            return await _attempt(user_input, last.session, options)
-        except AgentError as error:
-            if not error.is_transient:
-                raise
-            last = error
-        if attempt < max_retries:
-            await clock.sleep(2.0**attempt)
-    attempts = count(max_retries, "attempt")
-    raise WorkflowError(f"Failed after {attempts}: {last}", session=last.session) from last
+            session = await _start_or_resume(user_input, session, options)
+            if session.completion_reason is not CompletionReason.ERROR:
+                return session
+            error = AgentError(session.error or "", session=session)
+            error.is_transient = session.error_kind not in _PERMANENT
+        except AgentError as unavailable:
+            error = unavailable
+        if not error.is_transient:
+            raise error
+        if attempt == max_retries:
+            attempts = count(max_retries, "attempt")
+            raise WorkflowError(f"Failed after {attempts}: {error}", session=session) from error
+        await clock.sleep(2.0**attempt)
 
 
-async def _attempt(
+async def _start_or_resume(
     user_input: str, session: IterationSession | None, options: Mapping[str, Any]
 ) -> IterationSession:
-    """Starts a session, or resumes the one that failed; raises the error that ended it."""
     if session is None:
-        session = await run_slogan_generation(user_input, **options)
-    else:
-        session = await resume_pair(session.run, preset="slogan", **options)
-    if session.completion_reason is CompletionReason.ERROR:
-        error = AgentError(session.error or "", session=session)
-        error.is_transient = session.error_kind not in _PERMANENT
-        raise error
-    return session
+        return await run_slogan_generation(user_input, **options)
+    return await resume_pair(session.run, preset="slogan", **options)
 
 
 async def resume_pair(
@@ -171,9 +161,7 @@ async def resume_pair(
 
     Only agents that are objects, and a function for `approve`, have to be passed again.
     """
-    seating = _Seating(dict(agents or {}))
-    seating.params(writer, reviewers)
-    call = PairCall.here(preset, {}, seating.agents, store, home, approve)
+    call = _Call(preset, writer, reviewers, approve, agents, store, home)
     result = await resume_async(
         run,
         call.workflow,
@@ -186,89 +174,50 @@ async def resume_pair(
     return session_of(result)
 
 
-@dataclass(frozen=True)
-class PairCall:
-    """One call of a pair: its workflow, its parameters and the agents that are objects."""
+class _Call:
+    """One call of a pair: its agents, the parameters that name them, and its workflow."""
 
-    preset: str
-    params: Mapping[str, Any]
-    context: CompileContext
-    workflow: Workflow
-    agents: Mapping[str, Agent]
-    """Agents that the caller provides."""
-    configured: Mapping[str, Agent]
-    """Agents of the settings."""
-
-    @classmethod
-    def here(
-        cls,
+    def __init__(
+        self,
         preset: str,
-        params: Mapping[str, Any],
-        agents: Mapping[str, Agent],
-        store: Store | None = None,
-        home: str | Path | None = None,
-        approve: str | Approve | None = None,
-    ) -> Self:
-        """Returns the call in the project around the current folder, or on a store alone."""
-        configured: Mapping[str, Agent] = {}
+        writer: AgentLike | None,
+        reviewers: Sequence[ReviewerLike] | None,
+        approve: str | Approve | None,
+        agents: Mapping[str, Agent] | None,
+        store: Store | None,
+        home: str | Path | None,
+    ) -> None:
+        self.agents = dict(agents or {})
+        self._configured: Mapping[str, Agent] = {}
+        self.params = self._seated(writer, reviewers) | _approval(approve)
         if store is None:
-            context, configured = _project_context(agents, home)
+            settings, self._context = project_context(self.agents, home)
+            self._configured = build_agents(settings.agents)
         else:
             # With a store of its own, a program reads and writes nothing else.
-            agents = {OLLAMA: OllamaModel(), **agents}
-            context = _store_context(agents)
-        workflow = build(preset, context, approve if callable(approve) else None)
-        workflow = workflow.with_source(given=context.stored)
-        return cls(preset, params, context, workflow, agents, configured)
+            self.agents = {OLLAMA: OllamaModel(), **self.agents}
+            self._context = _store_context(self.agents)
+        self._preset = preset
+        workflow = build(preset, self._context, approve if callable(approve) else None)
+        self.workflow = workflow.with_source(given=self._context.stored)
 
-    async def check(self) -> None:
+    async def check(self, params: Mapping[str, Any]) -> None:
         """Raises unless the configuration is valid and all agents can answer."""
-        agents = {**self.configured, **self.agents}
-        await check_pair(self.preset, self.params, self.context, agents)
+        agents = {**self._configured, **self.agents}
+        await check_pair(self._preset, params, self._context, agents)
 
-
-def _project_context(
-    agents: Mapping[str, Agent], home: str | Path | None
-) -> tuple[CompileContext, Mapping[str, Agent]]:
-    environment = dict(os.environ)
-    if home is not None:
-        folder = Path(home).expanduser().absolute()
-        environment[VARIABLE] = str(folder if folder.name == FOLDER else folder / FOLDER)
-    where = expected_home(Path.cwd(), environment)
-    try:
-        settings = load_settings(where, environment)
-    except ConfigError as error:
-        raise ConfigurationError([Problem("settings", str(error))]) from error
-    return compile_context(where, settings, agents=agents), build_agents(settings.agents)
-
-
-def _store_context(agents: Mapping[str, Agent]) -> CompileContext:
-    known = {
-        name: KnownAgent(name, declared=partial(capabilities_of, agent))
-        for name, agent in agents.items()
-    }
-    return CompileContext(root=Path.cwd(), agents=known, agent_names=sorted(known))
-
-
-class _Seating:
-    """Gives agents that are objects a name each, under which the run asks them."""
-
-    def __init__(self, agents: dict[str, Agent]) -> None:
-        self.agents = agents
-
-    def params(
+    def _seated(
         self, writer: AgentLike | None, reviewers: Sequence[ReviewerLike] | None
     ) -> dict[str, Any]:
-        """Returns the writer and the reviewers by name, as parameters."""
-        named = None if writer is None else self._name_of(writer, AgentRole.WRITER)
-        return {"writer": named, "reviewers": self._reviewers(reviewers)}
-
-    def _reviewers(self, reviewers: Sequence[ReviewerLike] | None) -> list[str] | None:
-        if reviewers is None:
-            return None
-        pairs = [each if isinstance(each, tuple) else (each, "") for each in reviewers]
-        names = [(self._name_of(agent, AgentRole.REVIEWER), about) for agent, about in pairs]
-        return [f"{name}={about}" if about else name for name, about in names]
+        """Returns the writer and the reviewers by name; those that are objects get one each."""
+        names: dict[str, Any] = {}
+        if writer is not None:
+            names["writer"] = self._name_of(writer, AgentRole.WRITER)
+        if reviewers is not None:
+            pairs = [each if isinstance(each, tuple) else (each, "") for each in reviewers]
+            seats = [(self._name_of(agent, AgentRole.REVIEWER), about) for agent, about in pairs]
+            names["reviewers"] = [f"{name}={about}" if about else name for name, about in seats]
+        return names
 
     def _name_of(self, agent: AgentLike, role: AgentRole) -> str:
         if isinstance(agent, str):
@@ -277,6 +226,14 @@ class _Seating:
         name = f"{role}-{others + 1}" if others else role.value
         self.agents[name] = agent if hasattr(agent, "ask") else CheckAgent(function=_check(agent))
         return name
+
+
+def _store_context(agents: Mapping[str, Agent]) -> CompileContext:
+    known = {
+        name: KnownAgent(name, declared=partial(capabilities_of, agent))
+        for name, agent in agents.items()
+    }
+    return CompileContext(root=Path.cwd(), agents=known, agent_names=sorted(known))
 
 
 def _check(function: Callable[[str], Any]) -> Callable[[str], Any]:

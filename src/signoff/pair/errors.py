@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signoff import errors
+from signoff.remedies import PassOption
 
 if TYPE_CHECKING:
     from signoff.pair.session import IterationSession
@@ -38,16 +39,19 @@ class AgentError(WorkflowError):
 
     is_transient: bool = False
     """Whether another try may help, as for a server that is down."""
+    no_server: bool = False
+    """Whether nothing answers where the Ollama server should be."""
 
 
 class ModelNotFoundError(AgentError, errors.UsageError):
     """The server does not have the model."""
 
-    def __init__(
-        self, message: str = "", *, available: Sequence[str] = (), remedy: errors.Remedies = ()
-    ) -> None:
+    def __init__(self, message: str = "", *, available: Sequence[str] = ()) -> None:
         self.available = tuple(available)
-        super().__init__(message, remedy=remedy)
+        super().__init__(
+            f"{message}; available models: {', '.join(available) or 'none'}",
+            remedy=tuple(PassOption("model", each) for each in available[:1]),
+        )
 
 
 class ApprovalTimeoutError(WorkflowError):

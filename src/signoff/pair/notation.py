@@ -8,11 +8,11 @@ NOTATION = Notation(
     name="pair",
     label="pair",
     scheme="pair",
-    resolve="signoff.pair.workflow:resolve",
+    resolve="signoff.pair.workflow:build",
     suffixes=(),
     settings=SettingsSection(
         "pair",
-        "signoff.pair.settings_section:PairSection",
+        "signoff.pair.config:PairSection",
         "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, candidates, "
         "keep, similarity, model_name, temperature, max_tokens, base_url, request_timeout",
         harmless=(
@@ -21,7 +21,7 @@ NOTATION = Notation(
         ),
     ),
     agents="signoff.pair.agents:configured_agents",
-    report="signoff.pair.report:report",
+    report="signoff.pair.turns:report",
     asks="signoff.pair.workflow:asks",
     commands={
         "pair": Command(

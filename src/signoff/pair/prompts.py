@@ -1,16 +1,28 @@
-"""The prompts of pairs, built from a preset."""
+"""What agents of pairs are asked, built from a preset, and the text in a writer's reply."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from signoff.core.effects import ProductPrompt
-from signoff.pair.presets import STRUCTURED_VERDICT, PairPreset
-from signoff.pair.settings import PairSettings, Seat
+from signoff.pair.config import PairSettings, Seat
+from signoff.pair.presets import PRESETS, STRUCTURED_VERDICT, PairPreset
 from signoff.review.approval_phrase import PHRASE
 from signoff.review.prompt_text import enclose
 from signoff.review.reviewer_verdict import SCHEMA
+
+_QUOTED = re.compile('["\u201c\u00ab]([^"\u201c\u201d\u00ab\u00bb]+)["\u201d\u00bb]')
+"""A text in quotation marks; a quotation inside a text is a part of it."""
+_SINGLE_QUOTED = re.compile("\u2018([^\u2018]+)\u2019")
+_EMPHASIZED = re.compile(r"([*_]{1,3})(?=\S)([^*_]+)(?<=\S)\1")
+_LABEL = re.compile(
+    r"[*_]{0,3}(?:(?:the|your|new|final|revised|improved|better)\s+){0,2}"
+    r"(?:slogan|tagline|headline|title|version|answer|result|output)\s*:[*_]{0,3}\s*",
+    re.IGNORECASE,
+)
+"""What small models write before a result of one line."""
 
 
 def writer_prompt(
@@ -26,8 +38,9 @@ def writer_prompt(
     """
     parts = [preset.request.format(task=task)]
     if last is not None:
+        if last["text"]:
+            parts.append(f"Your previous {preset.noun}: {_shown(preset, last['text'])}")
         parts += [
-            f"Your previous {preset.noun}: {_shown(preset, last['text'])}",
             f"{preset.feedback_heading}\n{last['feedback']}",
             f"Write a better {preset.noun} that takes this into account.",
         ]
@@ -40,7 +53,7 @@ def writer_prompt(
 
 def reviewer_prompt(settings: PairSettings, seat: Seat, text: str) -> ProductPrompt:
     """Returns the prompt for a review of a text."""
-    preset = settings.preset
+    preset = PRESETS[settings.preset]
     parts = [preset.review_request.format(text=_shown(preset, text))]
     about = {
         "It was written for this": settings.task,
@@ -65,3 +78,37 @@ def _shown(preset: PairPreset, text: str) -> str:
     A long text could pretend to be a part of the prompt, and small models copy delimiters.
     """
     return text if preset.longest_text else f"\n\n{enclose('TEXT', text)}"
+
+
+def own_text(reply: str, preset: PairPreset) -> str:
+    """Returns the text in a writer's reply, without thoughts before and explanations after it."""
+    text = reply.rpartition("</think>")[2].strip()
+    if not preset.one_paragraph:
+        return text
+    return _bare(re.split(r"\n\s*\n", _without_lead_in(text), maxsplit=1)[0].strip())
+
+
+def _without_lead_in(text: str) -> str:
+    """Returns a reply without a first line such as `Sure! Here is a slogan:`; empty if that is all.
+
+    A slogan may have a colon at the end of a line; a lead-in is only a first line with nothing but
+    marks behind its colon.
+    """
+    first, _, rest = text.partition("\n")
+    return rest.strip() if first.rstrip(" *_").endswith(":") else text
+
+
+def _bare(text: str) -> str:
+    """Returns a text of one line without a label before it and marks around it."""
+    if "\n" in text:
+        quoted = _QUOTED.fullmatch(text)
+        return quoted[1].strip() if quoted else text
+    before = ""
+    while text != before:
+        before = text
+        for marks in (_QUOTED, _SINGLE_QUOTED, _EMPHASIZED):
+            if inside := marks.fullmatch(text):
+                text = inside[marks.groups].strip()
+        if label := _LABEL.match(text):
+            text = text[label.end() :]
+    return text

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from signoff.core.error_info import ErrorInfo
 from signoff.core.outcome import Status
-from signoff.core.run_state import RunState
-from signoff.core.stop_reason import StopReason, error_of
 from signoff.review.similarity import has_converged
 from signoff.runtime.result import RunResult
 
@@ -52,7 +48,9 @@ def _now() -> datetime:
 class SessionModel(BaseModel):
     """A record that can be built and changed field by field."""
 
-    model_config = ConfigDict(protected_namespaces=(), validate_assignment=True)
+    model_config = ConfigDict(
+        protected_namespaces=(), validate_assignment=True, populate_by_name=True
+    )
 
 
 class Review(SessionModel):
@@ -76,15 +74,15 @@ class TurnCandidate(SessionModel):
 
 
 class Turn(SessionModel):
-    """One exchange between the writer and its reviewers."""
+    """One exchange between the writer and its reviewers; a run's record has shorter names."""
 
-    turn_number: int
-    slogan: str
+    turn_number: int = Field(validation_alias="turn")
+    slogan: str = Field(validation_alias="text")
     """What was written, whatever the preset."""
     feedback: str | None = None
     """What has to change; None if it was approved."""
     approved: bool
-    timestamp: datetime = Field(default_factory=_now)
+    timestamp: datetime = Field(default_factory=_now, validation_alias="at")
     score: float | None = None
     too_long: bool = False
     """Whether it is longer than allowed even after it was sent back."""
@@ -130,42 +128,10 @@ def should_stop_early(session: IterationSession) -> bool:
 
 
 def session_of(result: RunResult) -> IterationSession:
-    """Returns the session of a run that was driven to its end or its next wait."""
-    times = (result.started_at, result.updated_at)
-    return _session(result.run, result.status, result.state, times, result.reason, result.error)
-
-
-def session_of_run(
-    name: str, status: Status, state: RunState, stop: StopReason | None
-) -> IterationSession:
-    """Returns the session of a stored run."""
-    return _session(
-        name,
-        status,
-        state.state_with_pending,
-        (state.started_at, state.updated_at),
-        str(stop or ""),
-        error_of(status, stop),
-    )
-
-
-_WITH_RESULT = frozenset(
-    {CompletionReason.APPROVED, CompletionReason.MAX_TURNS, CompletionReason.CONVERGED}
-)
-
-
-def _session(
-    run: str,
-    status: Status,
-    state: Mapping[str, Any],
-    times: tuple[float, float],
-    why: str,
-    error: ErrorInfo | None,
-) -> IterationSession:
-    reason = REASONS.get(status)
-    turns = [_turn(each) for each in state.get("turns", ())]
+    """Returns the session of a run as far as it has come."""
+    reason, state = REASONS.get(result.status), result.state
     has_result = reason in _WITH_RESULT
-    started, ended = map(_moment, times)
+    turns = [Turn.model_validate(each) for each in state.get("turns", ())]
     return IterationSession(
         user_input=state.get("task", ""),
         model_name=state.get("model_name"),
@@ -174,25 +140,17 @@ def _session(
         turn_count=len(turns),
         final_slogan=state.get("final") if has_result else None,
         completion_reason=reason,
-        created_at=started,
-        completed_at=ended if reason is not None else None,
-        error=None if has_result else why or status.value,
-        error_kind=error.kind if error is not None else None,
-        run=run,
+        created_at=_moment(result.started_at),
+        completed_at=_moment(result.updated_at) if reason is not None else None,
+        error=None if has_result else result.reason or result.status.value,
+        error_kind=result.error.kind if result.error is not None else None,
+        run=result.run,
     )
 
 
-def _turn(record: Mapping[str, Any]) -> Turn:
-    return Turn(
-        turn_number=record["turn"],
-        slogan=record["text"],
-        feedback=None if record["approved"] else record["feedback"],
-        approved=record["approved"],
-        timestamp=_moment(record["at"]),
-        score=record["score"],
-        too_long=record["too_long"],
-        candidates=[TurnCandidate.model_validate(each) for each in record["candidates"]],
-    )
+_WITH_RESULT = frozenset(
+    {CompletionReason.APPROVED, CompletionReason.MAX_TURNS, CompletionReason.CONVERGED}
+)
 
 
 def _moment(seconds: float) -> datetime:

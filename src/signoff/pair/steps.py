@@ -7,12 +7,11 @@ that it got are found again in the journal.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, assert_never
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
@@ -21,9 +20,10 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Result
 from signoff.core.stop_reason import NotConverging
 from signoff.errors import AgentBadOutput, AgentError
-from signoff.pair.presets import PairPreset
-from signoff.pair.prompts import reviewer_prompt, writer_prompt
-from signoff.pair.settings import SETTINGS, PairSettings, Seat
+from signoff.pair.checks import parse_check
+from signoff.pair.config import SETTINGS, PairSettings, Seat
+from signoff.pair.presets import PRESETS, PairPreset
+from signoff.pair.prompts import own_text, reviewer_prompt, writer_prompt
 from signoff.pair.turns import CHECKS, decided_turn, final_turn, turn_lines
 from signoff.review.reviewer_verdict import (
     NO_FEEDBACK,
@@ -40,17 +40,6 @@ Approve = Callable[[str], bool]
 """Decides about a reviewer's reply, in place of the usual rules."""
 
 SEED = 1
-
-_QUOTED = re.compile('["\u201c\u00ab]([^"\u201c\u201d\u00ab\u00bb]+)["\u201d\u00bb]')
-"""A text in quotation marks; a quotation inside a text is a part of it."""
-_SINGLE_QUOTED = re.compile("\u2018([^\u2018]+)\u2019")
-_EMPHASIZED = re.compile(r"([*_]{1,3})(?=\S)([^*_]+)(?<=\S)\1")
-_LABEL = re.compile(
-    r"[*_]{0,3}(?:(?:the|your|new|final|revised|improved|better)\s+){0,2}"
-    r"(?:slogan|tagline|headline|title|version|answer|result|output)\s*:[*_]{0,3}\s*",
-    re.IGNORECASE,
-)
-"""What small models write before a result of one line."""
 
 
 class PairPhase(StrEnum):
@@ -81,36 +70,23 @@ class PairStep:
     async def __call__(self, ctx: StepContext) -> Result:
         """Performs the phase once."""
         try:
-            return await self._perform(ctx, PairSettings.of(ctx.workflow_params[SETTINGS]))
+            settings = PairSettings.model_validate(ctx.workflow_params[SETTINGS])
+            return await _PHASES[self.phase](ctx, settings, self.approve)
         except FELL_SHORT as error:
             # These would be retried and then shown to a human. A pair ends with an error instead:
             # its caller is a program, which may resume it.
             failure = AgentError(str(error))
-            failure.agent = getattr(error, "agent", "")
+            failure.agent, failure.kind = getattr(error, "agent", ""), type(error).__name__
             raise failure from error
 
-    async def _perform(self, ctx: StepContext, settings: PairSettings) -> Result:
-        match self.phase:
-            case PairPhase.INITIALIZED:
-                return Outcome.OK, _opening(ctx.workflow_params[SETTINGS])
-            case PairPhase.GENERATING:
-                return await _generate(ctx, settings)
-            case PairPhase.REVIEWING:
-                return await _review(ctx, settings, self.approve)
-            case PairPhase.DECIDING:
-                return _decide(ctx, settings)
-            case PairPhase.COMPLETED:
-                return _complete(ctx, settings)
-            case _:
-                assert_never(self.phase)
 
-
-def _opening(settings: Mapping[str, Any]) -> dict[str, Any]:
+async def _open(ctx: StepContext, _settings: PairSettings, _approve: Approve | None) -> Result:
     names = ("task", "preset", "model_name", "max_turns")
-    return {**{name: settings[name] for name in names}, "turns": []}
+    stored = ctx.workflow_params[SETTINGS]
+    return Outcome.OK, {**{name: stored[name] for name in names}, "turns": []}
 
 
-async def _generate(ctx: StepContext, settings: PairSettings) -> Result:
+async def _generate(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
     turns = ctx.step_state["turns"]
     last = turns[-1] if turns else None
     numbers = list(range(1, settings.candidates + 1))
@@ -127,7 +103,7 @@ async def _write(
     ctx: StepContext, settings: PairSettings, last: Mapping[str, Any] | None, number: int
 ) -> dict[str, Any]:
     """Returns a new version and whether it is too long; such a one is sent back once."""
-    seat, preset = settings.writer, settings.preset
+    seat, preset = settings.seats.writer, PRESETS[settings.preset]
     several = settings.candidates > 1
     version = (number, settings.candidates) if several and not seat.takes_seed else (1, 1)
     seed = {"seed": SEED + number - 1} if several and seat.takes_seed else {}
@@ -166,55 +142,16 @@ def _read_text(reply: Reply, preset: PairPreset) -> str:
     return text
 
 
-def own_text(reply: str, preset: PairPreset) -> str:
-    """Returns the text in a writer's reply, without thoughts before and explanations after it."""
-    text = reply.rpartition("</think>")[2].strip()
-    if not preset.one_paragraph:
-        return text
-    return _bare(re.split(r"\n\s*\n", _without_lead_in(text), maxsplit=1)[0].strip())
-
-
-def _without_lead_in(text: str) -> str:
-    """Returns a reply without a first line such as `Sure! Here is a slogan:`; empty if that is all.
-
-    A slogan may have a colon at the end of a line; a lead-in is only a first line with nothing but
-    marks behind its colon.
-    """
-    first, _, rest = text.partition("\n")
-    return rest.strip() if first.rstrip(" *_").endswith(":") else text
-
-
-def _bare(text: str) -> str:
-    """Returns a text of one line without a label before it and marks around it."""
-    if "\n" in text:
-        quoted = _QUOTED.fullmatch(text)
-        return quoted[1].strip() if quoted else text
-    before = ""
-    while text != before:
-        before = text
-        for marks in (_QUOTED, _SINGLE_QUOTED, _EMPHASIZED):
-            if inside := marks.fullmatch(text):
-                text = inside[marks.groups].strip()
-        if label := _LABEL.match(text):
-            text = text[label.end() :]
-    return text
-
-
 async def _review(ctx: StepContext, settings: PairSettings, approve: Approve | None) -> Result:
     texts = [each["text"] for each in ctx.step_state["candidates"]]
-    seats = range(len(settings.reviewers))
+    seats = range(len(settings.seats.reviewers))
     jobs = [(number, seat) for number in range(len(texts)) for seat in seats]
 
     async def one(item: StepContext, job: Sequence[int]) -> dict[str, Any]:
         number, place = job
-        seat = settings.reviewers[place]
+        seat = settings.seats.reviewers[place]
         verdict = await _verdict(item, settings, seat, texts[number], approve)
-        return {
-            "reviewer": seat.name,
-            "approved": verdict.approved,
-            "feedback": verdict.feedback,
-            "score": verdict.score,
-        }
+        return {"reviewer": seat.name, **asdict(verdict)}
 
     if len(jobs) > 1:
         reviews = await ctx.map(jobs, one, key="reviews")
@@ -230,7 +167,7 @@ def _checked(text: str, settings: PairSettings) -> list[dict[str, Any]]:
     """Returns the review of the checks, if there are any: it is computed, without an agent."""
     if not settings.checks:
         return []
-    problems = list(filter(None, (check.problem(text) for check in settings.checks)))
+    problems = list(filter(None, (parse_check(rule).problem(text) for rule in settings.checks)))
     score = 10.0 * (1 - len(problems) / len(settings.checks))
     review = {"reviewer": CHECKS, "approved": not problems, "score": round(score, 1)}
     return [{**review, "feedback": "\n".join(problems)}]
@@ -260,7 +197,7 @@ async def _verdict(
     return read_verdict(reply, strict=settings.strict, material=material)
 
 
-def _decide(ctx: StepContext, settings: PairSettings) -> Result:
+async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
     state = ctx.step_state
     turn = decided_turn(
         len(state["turns"]) + 1, state["candidates"], state["reviews"], ctx.now().timestamp()
@@ -280,7 +217,7 @@ def should_continue_iteration(turn_number: int, max_turns: int, approved: bool) 
     return not approved and turn_number < max_turns
 
 
-def _complete(ctx: StepContext, settings: PairSettings) -> Result:
+async def _complete(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
     turns, outcome = ctx.step_state["turns"], Outcome(ctx.step_state["ending"])
     final = final_turn(turns, settings.keep)
     update: dict[str, Any] = {"final": final["text"], "final_turn": final["turn"]}
@@ -291,3 +228,12 @@ def _complete(ctx: StepContext, settings: PairSettings) -> Result:
     elif outcome is Outcome.FAIL:
         update["_reason"] = f"did not pass in {count(last, 'turn')}"
     return outcome, update
+
+
+_PHASES: Mapping[PairPhase, Callable[..., Awaitable[Result]]] = {
+    PairPhase.INITIALIZED: _open,
+    PairPhase.GENERATING: _generate,
+    PairPhase.REVIEWING: _review,
+    PairPhase.DECIDING: _decide,
+    PairPhase.COMPLETED: _complete,
+}

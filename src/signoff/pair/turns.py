@@ -1,4 +1,4 @@
-"""What a turn came to: which candidate counts, what the writer gets, what is kept at the end.
+"""What a turn came to: which candidate counts, what the writer gets, what is kept and reported.
 
 Pure functions of what writers and reviewers replied.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core.words import VERDICT_WORDS
+from signoff.notation import RunReport
 
 TurnRecord = dict[str, Any]
 """One turn in a run's state: turn, text, approved, feedback, score, too_long, at, candidates."""
@@ -31,7 +32,7 @@ def decided_turn(
         "turn": number,
         "text": kept["text"],
         "approved": kept["approved"],
-        "feedback": kept["feedback"],
+        "feedback": None if kept["approved"] else kept["feedback"],
         "score": kept["score"],
         "too_long": kept["too_long"],
         "at": at,
@@ -91,3 +92,19 @@ def _feedback(reviews: Sequence[Mapping[str, Any]]) -> str:
 
 def _points(judged: Mapping[str, Any]) -> float:
     return -1.0 if judged["score"] is None else float(judged["score"])
+
+
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> RunReport:
+    """Returns the report on a pair from the state of its run."""
+    turns = list(state.get("turns", ()))
+    final = state.get("final")
+    names = ("task", "preset", "model_name", "max_turns", "final_turn")
+    facts = {
+        "turns": turns,
+        "final": final,
+        **{name: state[name] for name in names if name in state},
+    }
+    summary = f"{state.get('preset', 'text')}: {final}" if final else ""
+    lines = [list(turn_lines(turn, state["max_turns"])) for turn in turns]
+    details = "\n".join("\n  ".join(each) for each in lines)
+    return RunReport(summary, details, lambda: {"pair": facts}, final or "")

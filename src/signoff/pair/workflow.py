@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,65 +11,49 @@ from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName
 from signoff.notation import AgentJob, Ask, CompileContext
+from signoff.pair.config import SETTINGS, PairConfig, PairSettings, resolve_settings
 from signoff.pair.presets import OLLAMA, PRESETS
-from signoff.pair.settings import SETTINGS, PairSettings
 from signoff.pair.steps import Approve, PairPhase, PairStep
 
 MOST_TURNS = 10
-INPUTS = (
-    "task", "criteria", "writer", "reviewers", "checks", "verdict", "strict", "max_turns",
-    "candidates", "keep", "similarity", "model_name", "temperature", "max_tokens", "base_url",
-    "request_timeout",
-)  # fmt: skip
-"""The parameters of a pair; all but the task may be missing."""
 
-
-def resolve(name: str, context: CompileContext) -> Workflow:
-    """Returns the workflow of a preset."""
-    return build(name, context)
-
-
-def preset_names(_context: CompileContext | None = None) -> Iterable[str]:
-    """Returns the names of the presets."""
-    return PRESETS
+_ANOTHER_TURN = Edge(PairPhase.GENERATING, bound=MOST_TURNS - 1, starts_iteration=True)
+_EDGES: Mapping[PairPhase, tuple[str, Mapping[Outcome, str | End | Edge | None]]] = {
+    PairPhase.INITIALIZED: ("Start", {Outcome.OK: PairPhase.GENERATING}),
+    PairPhase.GENERATING: ("Write", {Outcome.OK: PairPhase.REVIEWING}),
+    PairPhase.REVIEWING: ("Review", {Outcome.OK: PairPhase.DECIDING}),
+    PairPhase.DECIDING: (
+        "Decide",
+        {
+            Outcome.OK: PairPhase.COMPLETED,
+            Outcome.ITERATE: _ANOTHER_TURN,
+            Outcome.SKIP: PairPhase.COMPLETED,
+            Outcome.FAIL: PairPhase.COMPLETED,
+        },
+    ),
+    PairPhase.COMPLETED: (
+        "Result",
+        {Outcome.OK: None, Outcome.SKIP: End.NOT_CONVERGING, Outcome.FAIL: End.LIMIT},
+    ),
+}
+"""The title of each step, and where its outcomes lead."""
 
 
 def build(name: str, context: CompileContext, approve: Approve | None = None) -> Workflow:
     """Returns the workflow of a preset; `approve` decides about replies instead of the phrase."""
     if name not in PRESETS:
         raise UnknownName("preset of pairs", name, PRESETS)
-    phase = PairPhase
-    steps = {each: PairStep(each, approve if each is phase.REVIEWING else None) for each in phase}
+    steps = []
+    for phase, (title, edges) in _EDGES.items():
+        handler = PairStep(phase, approve if phase is PairPhase.REVIEWING else None)
+        steps.append(StepDef(phase.value, title=title, handler=handler, next=edges))
     return Workflow(
         name,
-        _step(steps[phase.INITIALIZED], "Start", {Outcome.OK: phase.GENERATING}),
-        _step(steps[phase.GENERATING], "Write", {Outcome.OK: phase.REVIEWING}),
-        _step(steps[phase.REVIEWING], "Review", {Outcome.OK: phase.DECIDING}),
-        _step(
-            steps[phase.DECIDING],
-            "Decide",
-            {
-                Outcome.OK: phase.COMPLETED,
-                Outcome.ITERATE: Edge(
-                    phase.GENERATING, bound=MOST_TURNS - 1, starts_iteration=True
-                ),
-                Outcome.SKIP: phase.COMPLETED,
-                Outcome.FAIL: phase.COMPLETED,
-            },
-        ),
-        _step(
-            steps[phase.COMPLETED],
-            "Result",
-            {
-                Outcome.OK: None,
-                Outcome.SKIP: End.NOT_CONVERGING,
-                Outcome.FAIL: End.LIMIT,
-            },
-        ),
+        *steps,
         description=f"A writer and reviewers: {PRESETS[name].summary}.",
         max_iterations=MOST_TURNS,
         notation="pair",
-        inputs=INPUTS,
+        inputs=tuple(each for each in PairConfig.model_fields if each != "preset"),
         required=("task",),
         prepare=_PairPreparation(name, context),
     )
@@ -81,19 +65,12 @@ def asks(workflow: Workflow, params: Mapping[str, Any]) -> list[Ask]:
     The Ollama server of pairs has settings of its own, which the agent of that name does not know.
     """
     prepared = workflow.prepare(params) if workflow.prepare is not None else {}
-    settings = PairSettings.of(prepared[SETTINGS])
-    seats = [
-        (settings.writer, AgentJob.WRITE),
-        *((each, AgentJob.REVIEW) for each in settings.reviewers),
+    seats = PairSettings.model_validate(prepared[SETTINGS]).seats
+    asked = [
+        (seats.writer, AgentJob.WRITE),
+        *((each, AgentJob.REVIEW) for each in seats.reviewers),
     ]
-    return [Ask(seat.agent, seat.model, job) for seat, job in seats if seat.agent != OLLAMA]
-
-
-def _step(
-    handler: PairStep, title: str, edges: Mapping[Outcome, str | End | Edge | None]
-) -> StepDef:
-    name = handler.phase.value
-    return StepDef(name, title=title, handler=handler, next=edges)
+    return [Ask(seat.agent, seat.model, job) for seat, job in asked if seat.agent != OLLAMA]
 
 
 @dataclass(frozen=True)
@@ -105,7 +82,4 @@ class _PairPreparation:
 
     def __call__(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings of the run."""
-        # Checking values needs pydantic, which a resume should not wait for.
-        from signoff.pair.configuration import resolve_settings
-
         return {SETTINGS: resolve_settings(self.preset, params, self.context)}

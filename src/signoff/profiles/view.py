@@ -6,13 +6,13 @@ They are plain JSON values, as `state.json`, `show` and the commands of profiles
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
+from signoff.notation import RunReport
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.session import STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM, Note, position_of
 from signoff.profiles.session_files import code_folder
@@ -46,16 +46,7 @@ class ProfileLayout(Layout):
         return session_fields(run.state, run.description.get("source") or {}, run.requests)
 
 
-@dataclass(frozen=True)
-class SessionReport:
-    """What a session reports beyond its steps and its cost."""
-
-    summary: str = ""
-    details: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> SessionReport:
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> RunReport:
     """Returns the report on a session from its state."""
     artifacts = list(state.get("artifacts", ()))
     lines = []
@@ -71,10 +62,10 @@ def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> SessionR
         "overrides": state.get("overrides"),
         "artifacts": artifacts,
     }
-    return SessionReport(
+    return RunReport(
         "\n".join(lines),
         "\n".join(files),
-        {name: value for name, value in facts.items() if value},
+        lambda: {name: value for name, value in facts.items() if value},
     )
 
 

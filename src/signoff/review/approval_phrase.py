@@ -43,6 +43,8 @@ _DOUBTS = frozenset(
     "too trim try tweak weak".split()
 )
 """The words that keep any sentence of the reply from approving, beside those in "n't"."""
+_DOUBTFUL_SIGNS = frozenset("?[<\u274c\u274e\u26d4\u2717\u2718\U0001f44e\U0001f6ab\U0001f6d1")
+"""A question, an unchecked box, a tag that says whose words they are, a cross or a thumb down."""
 
 _PHRASE = re.compile(r"\bship\s+it\b")
 _ONLY_PHRASE = re.compile(r"ship\s+it[\s!.\u3002]*+")
@@ -105,7 +107,6 @@ def _consents(sentence: str) -> bool:
 
 def _has_doubts(reply: str) -> bool:
     words = _WORD.findall(plain_text(reply).casefold())
-    # A question, an unchecked box, or a tag that says whose words they are.
-    return not {*"?[<"}.isdisjoint(reply) or any(
+    return not _DOUBTFUL_SIGNS.isdisjoint(reply) or any(
         word in _DOUBTS or word.endswith("n't") or not word.isascii() for word in words
     )

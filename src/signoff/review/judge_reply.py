@@ -63,37 +63,37 @@ class JudgeSection:
         return bool(self.marker) and not self.marker.lower().startswith("adj")
 
 
-@dataclass(frozen=True)
-class HeadSection:
-    """What a section that may hold the verdict contains."""
-
-    section: JudgeSection
-    own: Sequence[PossibleAnswer] = ()
-    quoted: bool = False
-    """Whether it contains a quoted answer."""
-    problem: Unreadable | None = None
-
-
 def find_adjudication(text: str, material: Material) -> tuple[Mapping[Any, Any], str]:
     """Returns a judge's object and the work order beside it; raises `Unreadable`."""
     check_length(text)
     sections = _sections(text)
-    if sum(not each.is_work_order for each in sections) > MOST_ANSWERS:
+    heads = [each for each in sections if not each.is_work_order]
+    if len(heads) > MOST_ANSWERS:
         raise Unreadable("it has too many adjudications; write one")
-    bodies = "\n".join(text[each.body : each.end] for each in sections if not each.is_work_order)
+    bodies = "\n".join(text[each.body : each.end] for each in heads)
     alone = _has_only_objects(bodies)
-    heads = [_read_head(text, each, material, alone) for each in sections if not each.is_work_order]
-    own = [answer for head in heads for answer in head.own]
+    own: list[PossibleAnswer] = []
+    problems: list[tuple[JudgeSection, Unreadable]] = []
+    is_quoted = False
+    for section in heads:
+        try:
+            found = _answers_in(text, section, material)
+            here = own_answers(found, material, ADJUDICATION, alone=alone)
+        except Unreadable as error:
+            problems.append((section, error))
+            continue
+        own += here
+        is_quoted = is_quoted or len(found) > len(here)
     if not own:
-        raise _no_answer(text, heads)
+        raise problems[0][1] if problems else _no_answer(text, is_quoted=is_quoted)
     answer = sole_answer(own)
     work_order, end = _work_order(text, sections, answer, material)
-    for head in heads:
+    for section, problem in problems:
         # The text before the first marker is a draft if the answer follows it, and what follows
         # the marker of the work order belongs to the work order, whatever it looks like.
-        is_draft = not head.section.marker and answer.start >= head.section.end
-        if head.problem and head.section.start < end and not is_draft:
-            raise head.problem
+        is_draft = not section.marker and answer.start >= section.end
+        if section.start < end and not is_draft:
+            raise problem
     return answer.value, work_order
 
 
@@ -102,15 +102,6 @@ def _has_only_objects(text: str) -> bool:
         return is_alone(text, object_spans(text))
     except Unreadable:
         return False
-
-
-def _read_head(text: str, section: JudgeSection, material: Material, alone: bool) -> HeadSection:
-    try:
-        found = _answers_in(text, section, material)
-        own = own_answers(found, material, ADJUDICATION, alone=alone)
-    except Unreadable as problem:
-        return HeadSection(section, problem=problem)
-    return HeadSection(section, own, quoted=len(found) > len(own))
 
 
 def _sections(text: str) -> list[JudgeSection]:
@@ -153,12 +144,9 @@ def _answers_in(text: str, section: JudgeSection, material: Material) -> list[Po
     return [PossibleAnswer(body, section.body, value)] if is_answer else []
 
 
-def _no_answer(text: str, heads: Sequence[HeadSection]) -> Unreadable:
+def _no_answer(text: str, *, is_quoted: bool) -> Unreadable:
     """Returns why a reply has no answer of the judge's own."""
-    problems = [head.problem for head in heads if head.problem]
-    if problems:
-        return problems[0]
-    if any(head.quoted for head in heads):
+    if is_quoted:
         return Unreadable(QUOTED)
     if not text.strip():
         return Unreadable("it is empty")

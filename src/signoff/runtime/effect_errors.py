@@ -90,7 +90,7 @@ def error_info(error: BaseException, step: str = "") -> ErrorInfo:
         return ErrorInfo(kind, message, location=raised_at(error).strip(" ()"))
     agent, model = "", ""
     if isinstance(error, errors.AgentError):
-        agent, model = error.agent, error.model
+        kind, agent, model = error.kind or kind, error.agent, error.model
     elif isinstance(error, errors.UnknownName) and error.kind == "agent":
         agent = error.name
     return ErrorInfo(kind, str(error), agent, model, remedies=error.remedies)

@@ -15,7 +15,7 @@ from signoff.core.stop_reason import (
     StepDecided,
     StopReason,
 )
-from signoff.flows.report import FlowReport
+from signoff.notation import RunReport
 from signoff.runtime.store_port import RunId, RunRow
 from signoff.runtime.timeline import Timeline
 
@@ -161,13 +161,13 @@ def test_the_rule_that_ended_a_run_stands_beside_its_status(
 @pytest.mark.parametrize(
     ("target", "story", "hint"),
     [
-        ("slogan.yaml", FlowReport(), "raise max_iterations in slogan.yaml"),
+        ("slogan.yaml", RunReport(), "raise max_iterations in slogan.yaml"),
         ("flow.py", None, "allow more rounds"),
         ("steps.yaml", None, "allow more rounds"),
     ],
 )
 def test_at_the_limit_the_file_that_sets_it_is_named(
-    target: str, story: FlowReport | None, hint: str
+    target: str, story: RunReport | None, hint: str
 ) -> None:
     """Users can allow more rounds once they know where the limit is set."""
     ended = report(Status.LIMIT)

@@ -104,7 +104,7 @@ async def test_a_session_that_fails_keeps_the_turns_before() -> None:
     assert [turn.slogan for turn in session.turns] == ["one", "two words"]
     assert (session.turn_count, session.final_slogan) == (2, None)
     assert session.error == "no answer within 30 seconds"
-    assert session.error_kind == "AgentError"
+    assert session.error_kind == "AgentTimeout"
     assert session.duration is not None
 
 

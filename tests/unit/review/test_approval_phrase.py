@@ -184,6 +184,8 @@ REFUSALS = [
     # doubts in any sentence, also where a quotation could hide them
     "It needs a verb. SHIP IT!",
     "It isn't there. SHIP IT!",
+    "\u274c. SHIP IT!",
+    "SHIP IT! \U0001f44e",
     "Great. SHIP IT!\n\nMake it shorter.",
     "SHIP IT! ~~~ but shorten it",
     "SHIP IT! ``` but shorten it",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,6 @@ from signoff.pair.presets import PRESETS, TEXT, VERDICTS
 if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.app.start import StartPlan
-    from signoff.pair.session import IterationSession
 
 STDIN = "-"
 
@@ -135,7 +133,7 @@ def _with_ready_agents(
     from signoff.app.readiness import find_not_ready, refuse_not_ready
     from signoff.notation import Ask
     from signoff.pair.agents import check_pair
-    from signoff.pair.configuration import chosen_options, may_ask_another
+    from signoff.pair.config import chosen_options, may_ask_another
     from signoff.pair.errors import AgentError, ModelNotFoundError
 
     context = compile_context(planned.home, planned.settings)
@@ -143,12 +141,11 @@ def _with_ready_agents(
     try:
         asyncio.run(check_pair(preset, params, context, agents))
     except AgentError as error:
-        models = error.available if isinstance(error, ModelNotFoundError) else None
-        chosen = chosen_options({k: v for k, v in params.items() if v is not None}, context)
-        if models is not None and len(models) == 1 and "model_name" not in chosen:
+        models = error.available if isinstance(error, ModelNotFoundError) else ()
+        if len(models) == 1 and "model_name" not in chosen_options(params, context):
             out.note(f"no model is set; using the only one that Ollama has, {models[0]}")
             return {**params, "model_name": models[0]}
-        if models is not None or not may_ask_another(preset, params, context):
+        if not (error.no_server and may_ask_another(preset, params, context)):
             refuse_not_ready(planned.not_ready(), by_name=False)
             raise
         other = planned.default_agent
@@ -203,41 +200,25 @@ def _check_output(file: Path | None) -> None:
 
 
 def _report(out: Output, file: Path | None, project: Project, name: str) -> int:
-    """Prints the result on stdout and everything else on stderr; returns the exit code."""
+    """Writes the result where the user wants it, and returns the exit code."""
     from signoff.app.show import show
-    from signoff.cli import exits
-    from signoff.cli.summary import print_summary
-    from signoff.core.outcome import Status
-    from signoff.pair.session import session_of_run
+    from signoff.cli.driving import finish
+    from signoff.cli.exits import exit_code
+    from signoff.documents.control_characters import json_text
+    from signoff.pair.session import session_of
+    from signoff.runtime.result import RunResult
 
     details = show(project, name)
-    session = session_of_run(name, details.row.status, details.timeline.state, details.stop_reason)
-    code = exits.exit_code(details.row.status)
+    result = RunResult.of(name, details.timeline.state, ())
+    # A process that was killed has not recorded how the run stopped; its row knows.
+    result = replace(result, status=details.row.status, stop_reason=details.stop_reason)
+    session, code = session_of(result), exit_code(details.row.status)
     data = {**session.model_dump(mode="json"), "exit_code": code}
-    if details.row.status is not Status.COMPLETED:
-        # The summary says why, and what the user can do next.
-        with redirect_stdout(sys.stderr):
-            print_summary(details, replace(out, quiet=True))
-    _write(file, session, data)
+    if file is not None and file.suffix == ".json":
+        file.write_text(json_text(data, indent=2) + "\n", encoding="utf-8")
+    elif file is not None and session.final_slogan is not None:
+        file.write_text(session.final_slogan + "\n", encoding="utf-8")
     if out.as_json:
         out.json(data)
-    elif session.final_slogan is not None:
-        print(_clean(session.final_slogan))
-    return code
-
-
-def _write(file: Path | None, session: IterationSession, data: dict[str, Any]) -> None:
-    from signoff.documents.control_characters import json_text
-
-    if file is None:
-        return
-    if file.suffix == ".json":
-        file.write_text(json_text(data, indent=2) + "\n", encoding="utf-8")
-    elif session.final_slogan is not None:
-        file.write_text(session.final_slogan + "\n", encoding="utf-8")
-
-
-def _clean(text: str) -> str:
-    from signoff.cli.text import clean
-
-    return clean(text)
+        return code
+    return finish(details, out)

@@ -17,8 +17,7 @@ from signoff.pair import (
     OllamaConfig,
     get_ollama_config,
 )
-from signoff.pair.configuration import resolve_settings
-from signoff.pair.ollama_config import ENVIRONMENT
+from signoff.pair.config import ENVIRONMENT, resolve_settings
 
 
 @pytest.fixture(autouse=True)

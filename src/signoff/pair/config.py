@@ -1,0 +1,382 @@
+"""What a pair goes by: its values, declared once, and the layers that they come from.
+
+Built-in values are overridden by the settings, those by the environment, and that by the call.
+All mistakes of all layers are reported together, each with where its value comes from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from signoff.agents.base import KnownAgent
+from signoff.agents.ollama import BASE_URL, OllamaModel, parse_ollama_host
+from signoff.agents.server import parse_base_url
+from signoff.documents.mistakes import ADVICE, mistakes_of
+from signoff.documents.sections import FileSection
+from signoff.errors import ConfigError, Problem, UnknownName
+from signoff.notation import CompileContext
+from signoff.pair.checks import parse_check
+from signoff.pair.errors import ConfigurationError
+from signoff.pair.presets import OLLAMA, PRESETS
+from signoff.review.similarity import ALIKE
+from signoff.runtime.home_folder import FOLDER, VARIABLE
+from signoff.runtime.ports import Agent, Capabilities
+
+if TYPE_CHECKING:
+    from signoff.app.settings import Settings
+
+C = TypeVar("C", bound="OllamaConfig")
+
+DEFAULT_MODEL_NAME = "mistral:latest"
+DEFAULT_MAX_TURNS = 5
+DEFAULT_TEMPERATURE = 0.7
+DEFAULT_MAX_TOKENS = 100
+DEFAULT_OLLAMA_BASE_URL = "http://localhost:11434"
+DEFAULT_REQUEST_TIMEOUT = 30
+"""Seconds."""
+
+SECTION = "pair"
+SETTINGS = "settings"
+"""The parameter of a run with everything that its pair goes by, complete and checked."""
+WRITER = "writer"
+SERVER_VALUES = ("temperature", "base_url", "request_timeout")
+"""What only the Ollama server of the configuration gets."""
+_AGENT_OPTIONS = {"model": "model_name", "base_url": "base_url", "timeout": "request_timeout"}
+
+
+def _url(text: str) -> str:
+    try:
+        return parse_base_url(text)
+    except ConfigError as error:
+        raise PydanticCustomError(ADVICE, "{why}", {"why": str(error)}) from error
+
+
+def _check(rule: str) -> str:
+    try:
+        parse_check(rule)
+    except ValueError as error:
+        raise PydanticCustomError(ADVICE, "{why}", {"why": str(error)}) from error
+    return rule
+
+
+AgentName = Annotated[str, Field(min_length=1, description="the name of an agent")]
+Check = Annotated[str, AfterValidator(_check)]
+
+
+class OllamaConfig(BaseModel):
+    """Which model of which server writes and reviews, and how."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, protected_namespaces=())
+
+    model_name: str = Field(DEFAULT_MODEL_NAME, min_length=1, description="the name of a model")
+    max_turns: int = Field(
+        DEFAULT_MAX_TURNS, ge=1, le=10, description="a whole number from 1 to 10"
+    )
+    temperature: float = Field(
+        DEFAULT_TEMPERATURE, ge=0, le=2, allow_inf_nan=False, description="a number from 0 to 2"
+    )
+    max_tokens: int = Field(DEFAULT_MAX_TOKENS, ge=1, description="a whole number from 1")
+    base_url: Annotated[str, AfterValidator(_url)] = Field(
+        DEFAULT_OLLAMA_BASE_URL, description="a URL such as http://localhost:11434"
+    )
+    """With or without `/v1`."""
+    request_timeout: float = Field(
+        DEFAULT_REQUEST_TIMEOUT,
+        ge=1,
+        le=300,
+        allow_inf_nan=False,
+        description="seconds, from 1 to 300",
+    )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a request to the native chat API."""
+        return {"temperature": self.temperature, "num_predict": self.max_tokens}
+
+
+ENVIRONMENT: Mapping[str, str] = {
+    f"OLLAMA_{name.upper()}": name for name in OllamaConfig.model_fields
+}
+"""Environment variables, and the value that each one sets."""
+
+
+class PairSection(FileSection, OllamaConfig):
+    """What pairs use unless the environment or the call says otherwise: `pair:` in the settings."""
+
+    writer: AgentName | None = None
+    reviewers: list[AgentName] | None = Field(
+        None, description="a list of agents, each AGENT or AGENT=SPECIALTY; [] for none"
+    )
+    checks: list[Check] = Field([], description="a list such as [words=8]")
+    verdict: Literal["phrase", "structured"] | None = Field(
+        None, description="one of: phrase, structured"
+    )
+    strict: bool = Field(False, description="true or false")
+    candidates: int = Field(1, ge=1, description="a whole number from 1")
+    keep: Literal["last", "best"] = Field("last", description="one of: last, best")
+    similarity: float = Field(
+        ALIKE, ge=0, le=1, allow_inf_nan=False, description="a number from 0 to 1"
+    )
+
+
+class PairConfig(PairSection):
+    """All values of a pair, checked."""
+
+    preset: Literal["slogan", "text"] = Field(description=f"one of: {', '.join(PRESETS)}")
+    task: str = Field(description="a text")
+    criteria: str = Field("", description="a text")
+
+    @field_validator("reviewers", "checks", mode="before")
+    @classmethod
+    def _list_from_text(cls, value: Any) -> Any:
+        # `signoff run -i` has only texts.
+        if not isinstance(value, str):
+            return value
+        return [each.strip() for each in value.split(",")] if value.strip() else []
+
+    @field_validator("task")
+    @classmethod
+    def _is_a_task(cls, task: str, info: ValidationInfo) -> str:
+        preset = PRESETS.get(info.data.get("preset", ""))
+        longest = preset.longest_task if preset is not None else None
+        length = len(task.strip())
+        if length == 0:
+            raise PydanticCustomError(ADVICE, "say what to write")
+        if longest is not None and length > longest:
+            why = f"it has {length:,} characters; use 1 to {longest}"
+            raise PydanticCustomError(ADVICE, "{why}", {"why": why})
+        return task.strip()
+
+
+class Seat(BaseModel):
+    """The writer or a reviewer: which agent is asked, and how."""
+
+    name: str
+    agent: str
+    model: str | None = None
+    specialty: str = ""
+    """What a reviewer looks at, if not at everything."""
+    options: Mapping[str, Any] = {}
+    """Options of each request: temperature, tokens, server."""
+    timeout: float | None = None
+    takes_schema: bool = False
+    takes_seed: bool = False
+    is_check: bool = False
+    """Whether a program or a function computes the review from the bare text."""
+
+
+class Seats(BaseModel):
+    """Who is asked in a pair."""
+
+    writer: Seat
+    reviewers: list[Seat]
+
+
+class PairSettings(PairConfig):
+    """Everything that a pair goes by, as its run records it in its parameters."""
+
+    seats: Seats
+
+
+class _Setting(NamedTuple):
+    """A value, and where it comes from."""
+
+    value: Any
+    origin: str
+
+
+def get_ollama_config() -> OllamaConfig:
+    """Returns the configuration of the Ollama server; a fresh value each time.
+
+    It comes from the settings of the project around the current folder and the environment.
+    """
+    return resolve_ollama(project_context({})[1])
+
+
+def project_context(
+    agents: Mapping[str, Agent], home: str | Path | None = None
+) -> tuple[Settings, CompileContext]:
+    """Returns the settings of the project of a program, and what is known in it."""
+    from signoff.app.home import expected_home
+    from signoff.app.notations import compile_context
+    from signoff.app.settings import load_settings
+
+    environment = dict(os.environ)
+    if home is not None:
+        folder = Path(home).expanduser().absolute()
+        environment[VARIABLE] = str(folder if folder.name == FOLDER else folder / FOLDER)
+    where = expected_home(Path.cwd(), environment)
+    try:
+        settings = load_settings(where, environment)
+    except ConfigError as error:
+        raise ConfigurationError([Problem("settings", str(error))]) from error
+    return settings, compile_context(where, settings, agents=agents)
+
+
+def resolve_ollama(context: CompileContext) -> OllamaConfig:
+    """Returns the configuration of the Ollama server in a project."""
+    layers = _layers(context, {})
+    own = {name: each for name, each in layers.items() if name in OllamaConfig.model_fields}
+    return _validated(OllamaConfig, own)
+
+
+def resolve_settings(
+    preset: str, params: Mapping[str, Any], context: CompileContext
+) -> dict[str, Any]:
+    """Returns the settings of a pair as data; raises `ConfigurationError` with all mistakes."""
+    arguments = {name: value for name, value in params.items() if value is not None}
+    layers = _layers(context, arguments)
+    config = _validated(PairConfig, {"preset": _Setting(preset, "preset"), **layers})
+    seating = _Seating(config, {*layers}, {*arguments}, context)
+    if problems := list(seating.problems()):
+        raise ConfigurationError(problems)
+    chosen = {
+        **config.model_dump(),
+        "verdict": config.verdict or PRESETS[preset].verdict,
+        "writer": seating.writer,
+        "reviewers": seating.reviewers,
+        "seats": seating.seats().model_dump(),
+    }
+    if OLLAMA not in seating.agents:
+        chosen |= {**dict.fromkeys(SERVER_VALUES), "model_name": arguments.get("model_name")}
+    return chosen
+
+
+def may_ask_another(preset: str, params: Mapping[str, Any], context: CompileContext) -> bool:
+    """Whether a pair would ask the Ollama server although no one has chosen it."""
+    chosen = chosen_options(params, context)
+    return PRESETS[preset].agent == OLLAMA and not {WRITER, "base_url", "model_name"} & chosen
+
+
+def chosen_options(params: Mapping[str, Any], context: CompileContext) -> set[str]:
+    """Returns the names of the options that the call, the settings or the environment set."""
+    return {*_layers(context, params)}
+
+
+def _layers(context: CompileContext, arguments: Mapping[str, Any]) -> dict[str, _Setting]:
+    """Returns the values that are set anywhere, the strongest of each."""
+    values: dict[str, _Setting] = {}
+    with suppress(ConfigError, ValueError):
+        if host := os.environ.get("OLLAMA_HOST"):
+            values["base_url"] = _Setting(parse_ollama_host(host), "environment OLLAMA_HOST")
+    # What is set for the agent of that name holds for pairs too, unless they have their own.
+    agent = context.agents.get(OLLAMA)
+    for option, name in _AGENT_OPTIONS.items():
+        if agent is not None and agent.options.get(option) is not None:
+            values[name] = _Setting(agent.options[option], f"agents.{OLLAMA}.{option}")
+    for name, value in context.settings.get(SECTION, {}).items():
+        if value is not None:
+            values[name] = _Setting(value, f"{SECTION}.{name}")
+    for variable, name in ENVIRONMENT.items():
+        if text := os.environ.get(variable, "").strip():
+            values[name] = _Setting(text, f"environment {variable}")
+    return values | {name: _Setting(value, name) for name, value in arguments.items()}
+
+
+def _validated(model: type[C], values: Mapping[str, _Setting]) -> C:
+    try:
+        return model.model_validate({name: each.value for name, each in values.items()})
+    except ValidationError as error:
+        # An argument is its own origin, and the mistake names it already.
+        origins = {name: each.origin for name, each in values.items() if each.origin != name}
+        problems = [
+            each.problem(lambda path: origins.get(str(path[0]), "") if path else "")
+            for each in mistakes_of(error, model)
+        ]
+        raise ConfigurationError(problems) from error
+
+
+class _Seating:
+    """Chooses the agents of a pair and what each one is sent."""
+
+    def __init__(
+        self, config: PairConfig, configured: set[str], arguments: set[str], context: CompileContext
+    ) -> None:
+        self._config = config
+        self._configured = configured
+        self._arguments = arguments
+        self._context = context
+        self.writer = config.writer or PRESETS[config.preset].agent or context.default_agent
+        # Checks add to the reviewer; only an empty list stands for none.
+        self.reviewers = [self.writer] if config.reviewers is None else config.reviewers
+        parts = [each.partition("=") for each in self.reviewers]
+        self._reviewers = [(agent.strip(), specialty.strip()) for agent, _, specialty in parts]
+        self.agents = list(dict.fromkeys([self.writer, *(agent for agent, _ in self._reviewers)]))
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields what is wrong with the choice of agents."""
+        if not self.writer:
+            yield Problem("writer", "no agent is named", "name one, and a reviewer")
+            return
+        if not (self.reviewers or self._config.checks):
+            yield Problem("reviewers", "nothing would review the text", "name one, or a check")
+        names = self._context.agent_names
+        for agent in self.agents:
+            if names is not None and agent not in names:
+                yield Problem("agents", str(UnknownName("agent", agent, names)))
+        yield from self._unable_reviewers()
+        for name in SERVER_VALUES if OLLAMA not in self.agents else ():
+            if name in self._arguments:
+                yield Problem(name, f"is only for {OLLAMA}", "set it for the agent instead")
+        if "model_name" in self._arguments and len(self.agents) > 1:
+            what = f"is ambiguous: the agents are {', '.join(self.agents)}"
+            yield Problem("model_name", what, "set the model of each agent in the settings")
+
+    def _unable_reviewers(self) -> Iterator[Problem]:
+        for agent in dict.fromkeys(agent for agent, _ in self._reviewers):
+            known = self._context.agents.get(agent)
+            if isinstance(known, KnownAgent) and not known.capabilities.judges:
+                remedy = "it can write a sentence or two; name another, or let only checks review"
+                yield Problem("reviewers", f"{agent!r} is too small a model to review", remedy)
+
+    def seats(self) -> Seats:
+        """Returns the writer and the reviewers, each under a name of its own."""
+        earlier: Counter[str] = Counter()
+        reviewers = []
+        for agent, specialty in self._reviewers:
+            name = specialty or agent
+            earlier[name] += 1
+            numbered = f"{name} {earlier[name]}" if earlier[name] > 1 else name
+            reviewers.append(self._seat(numbered, agent, specialty))
+        return Seats(writer=self._seat(WRITER, self.writer), reviewers=reviewers)
+
+    def _seat(self, name: str, agent: str, specialty: str = "") -> Seat:
+        config, uses_server = self._config, agent == OLLAMA
+        known = self._context.agents.get(agent)
+        # The server has its options whether or not the caller knows an agent of that name.
+        unknown = OllamaModel.capabilities if uses_server else Capabilities()
+        can = known.capabilities if isinstance(known, KnownAgent) else unknown
+        tokens = PRESETS[config.preset].max_tokens
+        tokens = config.max_tokens if "max_tokens" in self._configured else tokens
+        options: dict[str, Any] = (
+            {can.length_option: tokens} if can.length_option and tokens else {}
+        )
+        if uses_server:
+            options |= {BASE_URL: config.base_url, "temperature": config.temperature}
+        return Seat(
+            name=name,
+            agent=agent,
+            model=config.model_name if uses_server or "model_name" in self._arguments else None,
+            specialty=specialty,
+            options=options,
+            timeout=config.request_timeout if uses_server else None,
+            takes_schema=can.json_schema,
+            takes_seed=can.seeds,
+            is_check=can.deterministic,
+        )
