@@ -40,14 +40,16 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     )
     built = []
     if project.settings.has_log:
-        log_output = _build("log_file", _log_output, setup, _log_options(project.settings))
+        settings = project.settings
+        log_options = {"file": settings.log_file, "level": settings.run_log_level}
+        log_output = _build("log_file", _log_output, setup, log_options)
         built += [QueuedObserver("log", log_output)] if log_output is not None else []
     if project.settings.notify:
         notifier = _build("notify", _notifier, setup, _notify_options(project.settings))
         built += [QueuedObserver("notify", notifier)] if notifier is not None else []
-    for name, settings in project.settings.observe.items():
-        factory = observer_factory(name, settings.kind)
-        observer = _build(f"observe.{name}", factory, setup, settings.options)
+    for name, each in project.settings.observe.items():
+        factory = observer_factory(name, each.kind)
+        observer = _build(f"observe.{name}", factory, setup, each.options)
         if observer is not None:
             built.append(QueuedObserver(name, observer))
     return built
@@ -62,17 +64,9 @@ def _metrics_text(project: Project, store: Store) -> str:
 
 def _log_output(setup: ObserverSetup, **options: Any) -> Observer:
     # Imported here because it loads the handlers of the standard library.
-    from signoff.observers.log_output import LogOutput
+    from signoff.observers.run_log import LogOutput
 
     return LogOutput(setup, **options)
-
-
-def _log_options(settings: Settings) -> dict[str, Any]:
-    return {
-        "file": settings.log_file,
-        "json": settings.log_format == "json",
-        "level": settings.run_log_level,
-    }
 
 
 def _notifier(setup: ObserverSetup, **options: Any) -> Observer:
