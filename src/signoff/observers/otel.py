@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 from signoff._extras import install_command
 from signoff.core import events as ev
 from signoff.errors import ConfigError
-from signoff.exports.otel import SERVICE, nanoseconds, unit_of
+from signoff.exports.otel import SERVICE, nanoseconds
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
-from signoff.telemetry.genai_names import OPT_IN_VARIABLE, wants_latest
+from signoff.telemetry.genai_names import METRIC_UNITS
 from signoff.telemetry.otel_signals import (
     OtelEvent,
     OtelMeasurement,
@@ -229,7 +229,7 @@ class OtelExport:
     def _record(self, measurement: OtelMeasurement) -> None:
         name = measurement.metric
         if name not in self._histograms:
-            self._histograms[name] = self._meter.create_histogram(name, unit=unit_of(name))
+            self._histograms[name] = self._meter.create_histogram(name, unit=METRIC_UNITS[name])
         self._histograms[name].record(measurement.value, dict(measurement.attributes))
 
 
@@ -255,9 +255,8 @@ class OtelObserver:
     again, under the same ids: they may have been in its memory.
     """
 
-    def __init__(self, setup: ObserverSetup, exporters: OtelExporters, *, latest: bool) -> None:
+    def __init__(self, setup: ObserverSetup, exporters: OtelExporters) -> None:
         self._setup = setup
-        self._latest = latest
         self._export = OtelExport(exporters)
         self._store: Store | None = None
         self._runs: dict[str, _TracedRun] = {}
@@ -291,7 +290,7 @@ class OtelObserver:
         content = self._setup.log_content
         if run is None:
             history = record.history(record.definition) if record.history is not None else None
-            run = _TracedRun(OtelSignals(name, history, content, self._latest))
+            run = _TracedRun(OtelSignals(name, history, content))
         missed: list[Signal] = []
         first, killed, last = run.seq, False, 0.0
         for number, event in record.events(whole=content):
@@ -313,5 +312,4 @@ def _recent_spans(signals: list[Signal], since: float) -> Iterator[Signal]:
 
 def otel_observer(setup: ObserverSetup, *, endpoint: str | None = None) -> OtelObserver:
     """Returns the observer of `observe: {otel: ...}`; raises `ConfigError` without the extra."""
-    latest = wants_latest(os.environ.get(OPT_IN_VARIABLE, ""))
-    return OtelObserver(setup, otlp_exporters(endpoint, timeout=LIVE_SECONDS), latest=latest)
+    return OtelObserver(setup, otlp_exporters(endpoint, timeout=LIVE_SECONDS))

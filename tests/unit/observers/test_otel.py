@@ -47,7 +47,7 @@ class Process:
             folder=Path(),
         )
         exporters = OtelExporters(self.spans, self.logs, self.metrics)
-        self.observer = OtelObserver(setup, exporters, latest=False)
+        self.observer = OtelObserver(setup, exporters)
 
     def record(self, events: Sequence[ev.Event], *, heard: bool = True) -> None:
         """Commits each event; notices of those not `heard` are lost on the way."""
