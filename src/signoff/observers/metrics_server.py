@@ -12,11 +12,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from socketserver import ThreadingMixIn
 from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from signoff._extras import install_command
 from signoff.errors import ConfigError, SignoffError
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Notice
@@ -41,6 +43,9 @@ class MetricsServer:
             raise ConfigError(f"port must be a number from 0 to 65535, not {port!r}")
         if isinstance(hosts, str) or not all(isinstance(each, str) for each in hosts):
             raise ConfigError("hosts must be a list of host names")
+        if find_spec("prometheus_client") is None:
+            install = install_command("prometheus")
+            raise ConfigError(f"metrics need the extra 'prometheus'; install it: {install}")
         self._setup = setup
         self._hosts = {each.lower() for each in (*LOOPBACK, host, *hosts)}
         self._lock = threading.Lock()

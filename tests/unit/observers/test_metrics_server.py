@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from signoff.errors import ConfigError, StoreDamaged
+from signoff.observers import metrics_server
 from signoff.observers.metrics_server import FRESH_SECONDS, MetricsServer
 from signoff.observers.setup import ObserverSetup
 from signoff.store.memory import MemoryStore
@@ -142,3 +143,13 @@ def test_wrong_settings_are_explained(options: dict[str, Any], database: Databas
     """They are found when the command starts, not when Prometheus asks."""
     with pytest.raises(ConfigError, match="must be"):
         serving(database, **options)
+
+
+def test_without_the_extra_it_says_how_to_install_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that answers 503 for ever would look like a broken database."""
+    monkeypatch.setattr(metrics_server, "find_spec", lambda _name: None)
+
+    with pytest.raises(ConfigError, match=r"\[prometheus\]"):
+        serving(database)
