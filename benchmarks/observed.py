@@ -23,10 +23,10 @@ from benchmarks.sample import Figures
 from benchmarks.sizes import FULL, Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.app.run_records import stored_record
-from signoff.observers.log_output import LogOutput
 from signoff.observers.notifications.notifier import Notifier
 from signoff.observers.otel import otel_observer
 from signoff.observers.queued import QueuedObserver, close_observers
+from signoff.observers.run_log import LogOutput
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
@@ -100,7 +100,7 @@ def _log_and_notify(store: SqliteStore, folder: Path) -> list[QueuedObserver]:
     setup = ObserverSetup(open_store=store.reopen, folder=folder)
     quick = {"on": ["waiting", "ended"], "command": [sys.executable, "-IS", "-c", ""]}
     return [
-        QueuedObserver("log", LogOutput(setup, file="run.log", json=True, level="info")),
+        QueuedObserver("log", LogOutput(setup, file="run.log", level="info")),
         QueuedObserver("notify", Notifier(setup, targets=[quick])),
     ]
 

@@ -19,9 +19,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from signoff.app.answering import AnswerInput, answer_to_sign
 from signoff.app.home import Home
-from signoff.app.presence import Proof, signing_options
+from signoff.app.presence import (
+    Proof,
+    Registration,
+    created_passkey,
+    register,
+    registration_options,
+    signing_options,
+)
 from signoff.app.project import Project
-from signoff.app.registration import Registration, created_passkey, register, registration_options
 from signoff.passkeys.key_file import Passkey, to_base64url
 
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40

@@ -288,12 +288,10 @@ def _log(store: Store, *, log_content: bool = False) -> list[Observer]:
     """Returns an observer for Python's logging if the program has configured it."""
     import logging
 
-    from signoff.observers.run_log import LOGGER, LoggingObserver
+    from signoff.observers.run_log import LOGGER, LoggingObserver, events_before
 
     if not logging.getLogger(LOGGER).hasHandlers():
         return []
-    from signoff.observers.history import events_before
-
     return [LoggingObserver(log_content=log_content, history=partial(events_before, store))]
 
 

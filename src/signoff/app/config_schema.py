@@ -135,7 +135,7 @@ class ConfigFile(Section):
         "warning", description="one of: debug, info, warning, error"
     )
 
-    log_format: Literal["text", "json"] = Field("text", description="text or json")
+    log_format: Literal["text", "json"] = Field("text", description="on stderr: text or json")
     log_file: str = Field("", min_length=1, description="the path of a file")
     log_content: bool = Field(False, description="true or false")
     notify: list[NotifySection] = Field(

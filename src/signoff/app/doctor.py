@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,22 +20,14 @@ from signoff.app.agents import build_agents, check_agents, roles_without_agent
 from signoff.app.dispatching import dispatcher_of
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.next_commands import next_command, next_commands
-from signoff.app.observer_settings import observer_problems
+from signoff.app.observers import observer_problems
 from signoff.app.run_records import live_rows, living_workers, stored_statuses, worker_for
 from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
 from signoff.app.stores import database_file, open_store
 from signoff.app.trust import check_trust
 from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable
-from signoff.errors import (
-    ConfigError,
-    NotTrusted,
-    Problem,
-    SignoffError,
-    StoreBusy,
-    StoreDamaged,
-    StoreTooNew,
-)
+from signoff.errors import ConfigError, NotTrusted, SignoffError, StoreDamaged, StoreTooNew
 from signoff.remedies import CheckSetup, InitProject, ShowSettings, StartWorker, TrustProject
 from signoff.runtime.amounts import count
 from signoff.runtime.ports import Capabilities, capabilities_of
@@ -47,6 +40,12 @@ CLOCK_SECONDS = 5.0
 """How far this machine's clock may be off: due times and deadlines are read on it."""
 
 _RESTORE = "restore a backup, or move the file away to start over"
+
+_REMEDIES: Mapping[type[SignoffError], str] = {
+    StoreTooNew: "upgrade signoff",
+    StoreDamaged: _RESTORE,
+}
+"""For a database that cannot be opened."""
 
 API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
@@ -118,7 +117,8 @@ def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = N
 
 
 def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:
-    yield _python()
+    detail = f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    yield Check("python", sys.version_info >= (3, 11), detail, "use Python 3.11 or newer")
     try:
         home = find_home(cwd, environment)
     except SignoffError as error:
@@ -137,75 +137,60 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
             check_trust(home, settings)
         except NotTrusted as error:
             # Nothing that they name is started, imported or asked.
-            yield Check("trust", False, *_trust_words(error))
+            lines = f"{error.count} lines need it, such as {error.lines[0]}"
+            detail = f"{error.home} is not trusted: {lines}"
+            yield Check("trust", False, detail, next_command(TrustProject()))
             return
-    yield from _project(cwd, home, settings)
+    yield from _folders(cwd, home)
     if home is not None:
         make_importable([home.root])
+        if settings is not None:
+            yield from _database(home, settings)
     configured = settings.agents if settings is not None else {}
     yield from _agents(configured, look(configured))
     if settings is not None:
-        yield from _problems("roles", roles_without_agent(settings))
-        yield from _problems("observers", observer_problems(settings, home.root if home else cwd))
-    keys = [name for name in API_KEYS if environment.get(name)]
-    yield Check(
-        "API keys",
-        bool(keys),
-        ", ".join(keys) or "none set",
-        f"set one to call models directly: {', '.join(API_KEYS)}",
-        needed=False,
-    )
-    if unknown := unknown_variables(environment):
-        remedy = f"check the spelling; {next_command(ShowSettings())}"
-        yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
+        yield from _names(settings, home.root if home else cwd)
+    yield from _variables(environment)
 
 
-def _trust_words(error: NotTrusted) -> tuple[str, str]:
-    detail = f"{error.home} is not trusted: {error.count} lines need it, such as {error.lines[0]}"
-    return detail, next_command(TrustProject())
-
-
-def _problems(name: str, problems: Iterable[Problem]) -> Iterator[Check]:
-    for problem in problems:
+def _names(settings: Settings, root: Path) -> Iterator[Check]:
+    """Checks that roles and observers name what exists."""
+    roles = [("roles", each) for each in roles_without_agent(settings)]
+    observers = [("observers", each) for each in observer_problems(settings, root)]
+    for name, problem in [*roles, *observers]:
         detail = f"{problem.where}: {problem.what}"
         remedy = problem.remedy or "fix the settings"
         yield Check(name, False, detail, remedy, needed=False, named=True)
 
 
-def _python() -> Check:
-    version = ".".join(map(str, sys.version_info[:3]))
-    detail = f"{version}, SQLite {sqlite3.sqlite_version}"
-    return Check("python", sys.version_info >= (3, 11), detail, "use Python 3.11 or newer")
+def _variables(environment: Mapping[str, str]) -> Iterator[Check]:
+    keys = [name for name in API_KEYS if environment.get(name)]
+    remedy = f"set one to call models directly: {', '.join(API_KEYS)}"
+    yield Check("API keys", bool(keys), ", ".join(keys) or "none set", remedy, needed=False)
+    if unknown := unknown_variables(environment):
+        remedy = f"check the spelling; {next_command(ShowSettings())}"
+        yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
 
 
-def _project(cwd: Path, home: Home | None, settings: Settings | None) -> Iterator[Check]:
+def _folders(cwd: Path, home: Home | None) -> Iterator[Check]:
     if home is None:
         detail = "no .signoff/ here or above"
-        if not _writable(cwd):
-            yield Check("project", False, f"{detail}, and {cwd} is not writable", ELSEWHERE)
-            return
         remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
-        yield Check("project", False, detail, remedy, needed=False)
+        if _writable(cwd):
+            yield Check("project", False, detail, remedy, needed=False)
+        else:
+            yield Check("project", False, f"{detail}, and {cwd} is not writable", ELSEWHERE)
         return
     yield Check("project", True, str(home.path))
-    yield from _permissions(home)
-    free = shutil.disk_usage(home.path).free
-    detail = f"{free / 1e9:.1f} GB free"
-    yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=free < 10_000_000)
-    if settings is not None:
-        yield from _database(home, settings)
-
-
-def _permissions(home: Home) -> Iterator[Check]:
     for name, folder in (("home", home.path), ("runs", home.runs)):
         # A missing folder can be created if its parent is writable.
         existing = folder if folder.exists() else folder.parent
         writable = _writable(existing)
         detail = f"{folder} is {'' if writable else 'not '}writable"
         yield Check(f"{name} folder", writable, detail, f"chmod u+rwx {existing}, or {ELSEWHERE}")
-    if home.runs.is_dir() and home.runs.stat().st_mode & 0o077 and os.name == "posix":
-        detail = f"{home.runs} is readable by other users"
-        yield Check("privacy", False, detail, f"chmod -R go-rwx {home.runs}", needed=False)
+    free = shutil.disk_usage(home.path).free
+    detail, is_full = f"{free / 1e9:.1f} GB free", free < 10_000_000
+    yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=is_full)
 
 
 def _writable(folder: Path) -> bool:
@@ -213,7 +198,6 @@ def _writable(folder: Path) -> bool:
 
 
 def _database(home: Home, settings: Settings) -> Iterator[Check]:
-    file = None
     try:
         file = database_file(settings.database, home.path)
         if file is not None and not file.exists():
@@ -224,7 +208,9 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
             is_server = store.local_file() is None
             workers = list(_workers(store, is_server=is_server))
     except SignoffError as error:
-        yield Check("database", False, str(error), _database_remedy(error, file))
+        remedy = "; ".join(next_commands(error.remedies)) or _REMEDIES.get(type(error), "")
+        other = f"check its address, path and permissions; {next_command(ShowSettings())}"
+        yield Check("database", False, str(error), remedy or other)
         return
     if found.problem:
         yield Check("database", False, f"{found.location}: {found.problem}", _RESTORE)
@@ -235,14 +221,10 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
     if settings.dispatch:
         yield _dispatcher(settings.dispatch)
     if is_server:
-        yield _clock(found.clock_ahead)
-
-
-def _clock(ahead: float) -> Check:
-    """Compares this machine's clock with the database's, which is `ahead` of it."""
-    detail = f"{abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} the database's"
-    synchronized = abs(ahead) <= CLOCK_SECONDS
-    return Check("clock", synchronized, detail, "synchronize the clocks (NTP)", needed=False)
+        ahead = found.clock_ahead
+        detail = f"{abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} the database's"
+        synchronized = abs(ahead) <= CLOCK_SECONDS
+        yield Check("clock", synchronized, detail, "synchronize the clocks (NTP)", needed=False)
 
 
 def _workers(store: Store, *, is_server: bool) -> Iterator[Check]:
@@ -276,51 +258,28 @@ def _dispatcher(url: str) -> Check:
     return Check("dispatcher", True, detail)
 
 
-def _database_remedy(error: SignoffError, file: Path | None) -> str:
-    if error.remedies:
-        return "; ".join(next_commands(error.remedies))
-    match error:
-        case StoreTooNew():
-            return "upgrade signoff"
-        case StoreDamaged():
-            return _RESTORE
-        case StoreBusy():
-            return "stop the process that uses it, or try again later"
-        case _:
-            # A server has no path here; its error names what else to check.
-            what = "the address in the settings" if file is None else "its path and permissions"
-            return f"check {what}; {next_command(ShowSettings())}"
-
-
 def _agents(
     configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
 ) -> Iterator[Check]:
     built = build_agents(configured)
     for name, health in found.items():
-        settings = configured.get(name, AgentSettings(name))
-        described = health if health.ready else _describe_problem(name, settings, health)
-        yield Check(
-            name,
-            described.ready,
-            described.detail,
-            described.remedy,
-            needed=False,
-            named=name in configured,
-            begun=not health.ready and not (health.absent or health.remedies),
-            capabilities=capabilities_of(built.get(name)),
-        )
+        detail, remedy = health.detail, health.remedy
+        if not health.ready:
+            detail, remedy = _problem(name, configured.get(name, AgentSettings(name)), health)
+        begun = not health.ready and not (health.absent or health.remedies)
+        can = capabilities_of(built.get(name))
+        yield Check(name, health.ready, detail, remedy, False, can, name in configured, begun)
 
 
-def _describe_problem(name: str, settings: AgentSettings, health: Health) -> Health:
-    """Returns what an agent that is not ready needs, in terms of its settings."""
-    missing = _missing_options(settings)
-    if missing:
+def _problem(name: str, settings: AgentSettings, health: Health) -> tuple[str, str]:
+    """Returns what an agent that is not ready needs, in terms of its settings, and the remedy."""
+    if missing := _missing_options(settings):
         needs = " and ".join(missing)
         remedy = f"add {needs} to agents.{name} in the settings (see docs/agents.md)"
-        return Health(False, f"agent {name!r} needs {needs}, which its settings do not set", remedy)
+        return f"agent {name!r} needs {needs}, which its settings do not set", remedy
     remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
     remedy = remedy or "see docs/agents.md for what it needs"
-    return Health(False, health.detail.removesuffix(f": {remedy}"), remedy)
+    return health.detail.removesuffix(f": {remedy}"), remedy
 
 
 def _missing_options(settings: AgentSettings) -> list[str]:

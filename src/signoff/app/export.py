@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from signoff import plugins
@@ -10,7 +9,6 @@ from signoff.app.history import record_of
 from signoff.app.project import Project
 from signoff.errors import ConfigError, UnknownName
 from signoff.exports.run_record import ExportOptions
-from signoff.telemetry.genai_names import OPT_IN_VARIABLE, wants_latest
 
 
 def export(project: Project, format_name: str, run: str | None = None) -> Iterator[str]:
@@ -18,7 +16,9 @@ def export(project: Project, format_name: str, run: str | None = None) -> Iterat
     found = plugins.export(format_name)
     if found is None:
         raise UnknownName("format", format_name, sorted(plugins.export_paths()))
-    return found.write(record_of(project, project.run(run)), _options(project))
+    return found.write(
+        record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
+    )
 
 
 def send_trace(project: Project, run: str | None = None) -> int:
@@ -27,10 +27,12 @@ def send_trace(project: Project, run: str | None = None) -> int:
     Raises `ConfigError` if the extra is not installed or no collector took the trace.
     """
     from signoff.exports.otel import all_signals
-    from signoff.observers.otel_export import OtelExport, otlp_exporters
+    from signoff.observers.otel import OtelExport, otlp_exporters
     from signoff.telemetry.otel_signals import OtelSpan
 
-    signals = all_signals(record_of(project, project.run(run)), _options(project))
+    signals = all_signals(
+        record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
+    )
     sending = OtelExport(otlp_exporters(None), report=False)
     delivered = sending.deliver(signals)
     sending.close()
@@ -40,8 +42,3 @@ def send_trace(project: Project, run: str | None = None) -> int:
             "address of yours, such as http://localhost:4318"
         )
     return sum(isinstance(each, OtelSpan) for each in signals)
-
-
-def _options(project: Project) -> ExportOptions:
-    latest = wants_latest(os.environ.get(OPT_IN_VARIABLE, ""))
-    return ExportOptions(project.settings.log_content, latest)

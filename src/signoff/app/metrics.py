@@ -17,8 +17,7 @@ from signoff.core.outcome import Status
 from signoff.errors import SignoffError, StoreError
 from signoff.exports.run_record import RunRecord
 from signoff.runtime.store_port import RunId, RunRow, Store
-from signoff.telemetry.metrics import Metrics
-from signoff.telemetry.prometheus import prometheus_text
+from signoff.telemetry.metrics import Metrics, prometheus_text
 from signoff.telemetry.run_summary import VERSION, RunSummary, summarize
 
 BATCH = 200
@@ -29,7 +28,7 @@ log = logging.getLogger("signoff")
 
 def metrics_text(store: Store, now: float) -> str:
     """Returns the metrics of all runs in the text format of Prometheus."""
-    return prometheus_text(collect(store, now).by_name.values())
+    return prometheus_text(collect(store, now))
 
 
 def collect(store: Store, now: float) -> Metrics:

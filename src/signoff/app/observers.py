@@ -1,16 +1,20 @@
-"""Builds the observers that the settings turn on."""
+"""Finds and builds the observers that the settings turn on."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from signoff import plugins
+from signoff.agents.options import option_names
 from signoff.app.next_commands import answer_commands
-from signoff.app.observer_settings import ObserverFactory, observer_factory
+from signoff.app.option_check import origin_of, unknown_option_problems
 from signoff.app.run_records import stored_record
 from signoff.app.settings import Settings
-from signoff.errors import ConfigError
+from signoff.documents.python_files import extend_import_path, make_importable
+from signoff.errors import ConfigError, Problem
 from signoff.observers.queued import QueuedObserver
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Observer
@@ -20,6 +24,38 @@ if TYPE_CHECKING:
     from signoff.app.project import Project
 
 log = logging.getLogger("signoff")
+
+ObserverFactory = Callable[..., Observer]
+"""`(setup, **options) -> observer`"""
+
+
+def observer_problems(settings: Settings, root: Path) -> Iterator[Problem]:
+    """Yields a problem for each unknown observer and each option that one does not take."""
+    for name, each in settings.observe.items():
+        if ":" in each.kind:
+            make_importable([root])
+        key = f"observe.{name}"
+        try:
+            names = option_names(observer_factory(name, each.kind))
+        except ConfigError as error:
+            yield Problem(origin_of(settings, f"{key}.kind", key), str(error))
+            continue
+        if names is not None:
+            # The first parameter is the setup.
+            yield from unknown_option_problems(settings, key, each.options, names[1:])
+
+
+def observer_factory(name: str, kind: str) -> ObserverFactory:
+    """Returns what builds an observer; raises `ConfigError` if it is unknown."""
+    if ":" in kind:
+        extend_import_path(kind)
+        return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
+    # Built-in observers are looked up first, which avoids a search through installed packages.
+    import_path = plugins.OBSERVERS.get(kind) or plugins.observer_kinds().get(kind)
+    if import_path is None:
+        listed = ", ".join([*sorted(plugins.observer_kinds()), "package.module:factory"])
+        raise ConfigError(f"observe.{name}: unknown observer {kind!r} (valid: {listed})")
+    return plugins.load(import_path)  # type: ignore[no-any-return]  # as the table says
 
 
 def build_observers(project: Project) -> list[QueuedObserver]:
@@ -40,14 +76,16 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     )
     built = []
     if project.settings.has_log:
-        log_output = _build("log_file", _log_output, setup, _log_options(project.settings))
+        settings = project.settings
+        log_options = {"file": settings.log_file, "level": settings.run_log_level}
+        log_output = _build("log_file", _log_output, setup, log_options)
         built += [QueuedObserver("log", log_output)] if log_output is not None else []
     if project.settings.notify:
         notifier = _build("notify", _notifier, setup, _notify_options(project.settings))
         built += [QueuedObserver("notify", notifier)] if notifier is not None else []
-    for name, settings in project.settings.observe.items():
-        factory = observer_factory(name, settings.kind)
-        observer = _build(f"observe.{name}", factory, setup, settings.options)
+    for name, each in project.settings.observe.items():
+        factory = observer_factory(name, each.kind)
+        observer = _build(f"observe.{name}", factory, setup, each.options)
         if observer is not None:
             built.append(QueuedObserver(name, observer))
     return built
@@ -62,17 +100,9 @@ def _metrics_text(project: Project, store: Store) -> str:
 
 def _log_output(setup: ObserverSetup, **options: Any) -> Observer:
     # Imported here because it loads the handlers of the standard library.
-    from signoff.observers.log_output import LogOutput
+    from signoff.observers.run_log import LogOutput
 
     return LogOutput(setup, **options)
-
-
-def _log_options(settings: Settings) -> dict[str, Any]:
-    return {
-        "file": settings.log_file,
-        "json": settings.log_format == "json",
-        "level": settings.run_log_level,
-    }
 
 
 def _notifier(setup: ObserverSetup, **options: Any) -> Observer:

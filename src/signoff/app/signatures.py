@@ -22,10 +22,8 @@ from signoff.core.events import EffectFinished
 from signoff.core.presence import needs_presence
 from signoff.core.requests import ItemState
 from signoff.errors import SignatureRefused
-from signoff.passkeys.key_file import Passkey, read_passkeys
-from signoff.passkeys.statements import approval_challenge
-from signoff.passkeys.trust import check_trust
-from signoff.passkeys.webauthn_checks import check_stored
+from signoff.passkeys.key_file import Passkey, approval_challenge, read_passkeys
+from signoff.passkeys.webauthn_checks import check_stored, check_trust
 from signoff.runtime.store_port import InboxItem, RunRow
 
 _GIVEN = (ItemState.ANSWERED, ItemState.USED)

@@ -12,7 +12,7 @@ from signoff.agents.base import Health
 from signoff.app.agents import known_agents, unknown_kinds, unknown_options, unusable_files
 from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
 from signoff.app.notations import compile_context
-from signoff.app.observer_settings import observer_problems
+from signoff.app.observers import observer_problems
 from signoff.app.project import WORKER_VARIABLE, Project
 from signoff.app.settings import Settings, command_line_limits, load_settings
 from signoff.app.stores import database_file, open_store

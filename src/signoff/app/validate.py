@@ -20,7 +20,7 @@ from signoff.app.agents import (
 from signoff.app.discovery import discover
 from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context
-from signoff.app.observer_settings import observer_problems
+from signoff.app.observers import observer_problems
 from signoff.app.settings import Settings, load_settings
 from signoff.app.start import StartPlan
 from signoff.app.targets import Target, resolve

@@ -367,10 +367,9 @@ def set_up_logging(settings: Settings) -> None:
     debug = context is not None and context.meta.get(_DEBUG, False)
     lines: logging.Handler = LogLines(debug=debug)
     if settings.logs_json_lines:
-        from signoff.observers.log_format import FieldFormatter
-        from signoff.observers.log_output import Stderr
+        from signoff.observers.run_log import JsonLines, Stderr
 
         lines = Stderr()
-        lines.setFormatter(FieldFormatter(as_json=True))
+        lines.setFormatter(JsonLines())
     logging.basicConfig(handlers=[lines])
     logging.getLogger("signoff").setLevel(settings.log_level.upper())

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.telemetry.distribution import Distribution
 from signoff.telemetry.genai_names import METRIC_UNITS
 from signoff.telemetry.otel_signals import (
     Attribute,
@@ -21,6 +20,7 @@ from signoff.telemetry.otel_signals import (
     OtelSpan,
     Signal,
 )
+from signoff.telemetry.run_summary import Distribution
 
 SERVICE = "signoff"
 SECONDS = (0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84, 655.36, 2621.44, 10485.76)
@@ -50,7 +50,7 @@ def otel(record: RunRecord, options: ExportOptions) -> Iterator[str]:
 def all_signals(record: RunRecord, options: ExportOptions) -> list[Signal]:
     """Returns everything about a run, in the order in which it ended; open spans come last."""
     history = record.history(record.definition) if record.history is not None else None
-    follow = OtelSignals(record.name, history, options.content, options.latest_conventions)
+    follow = OtelSignals(record.name, history, options.content)
     signals: dict[tuple[str, str], Signal] = {}
     for _, event in record.events(whole=options.content):
         for signal in follow.apply(event):
@@ -105,18 +105,13 @@ def _metrics(
     series: dict[str, dict[str, tuple[OtelMeasurement, Distribution]]] = {}
     for each in measurements:
         key = json.dumps(each.attributes, sort_keys=True)
-        bounds = SECONDS if unit_of(each.metric) == "s" else COUNTS
+        bounds = SECONDS if METRIC_UNITS[each.metric] == "s" else COUNTS
         points = series.setdefault(each.metric, {})
         points.setdefault(key, (each, Distribution(bounds)))[1].add(each.value)
     for metric, points in sorted(series.items()):
         data = [_point(first, values, start, end) for _, (first, values) in sorted(points.items())]
         histogram = {"aggregationTemporality": _CUMULATIVE, "dataPoints": data}
-        yield {"name": metric, "unit": unit_of(metric), "histogram": histogram}
-
-
-def unit_of(metric: str) -> str:
-    """Returns the unit of a metric; those with another name in newer conventions count seconds."""
-    return METRIC_UNITS.get(metric, "s")
+        yield {"name": metric, "unit": METRIC_UNITS[metric], "histogram": histogram}
 
 
 def _point(

@@ -134,9 +134,6 @@ class ExportOptions:
 
     content: bool = False
     """Whether telemetry may contain prompts, replies and explanations (`log_content`)."""
-    latest_conventions: bool = False
-    """Whether traces use the newest names of OpenTelemetry's GenAI conventions where they have
-    changed (`OTEL_SEMCONV_STABILITY_OPT_IN`)."""
 
 
 @dataclass(frozen=True)

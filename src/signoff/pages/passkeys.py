@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from signoff.core.digest import SHORT
 from signoff.pages.html import Content, Markup, tag
-from signoff.pages.parts import moment, scrollable, table
-from signoff.passkeys.key_file import Passkey
+from signoff.pages.parts import scrollable, table
+from signoff.passkeys.key_file import HEADINGS, Passkey
 
 SCRIPT = "/static/passkeys.js"
 NO_SCRIPT = "This needs JavaScript: only a script can ask your authenticator."
@@ -40,20 +39,7 @@ def passkeys_page(passkeys: Sequence[Passkey]) -> Iterator[Markup]:
     if not passkeys:
         yield tag("p", "There are none yet.", class_="notice")
         return
-    headings = ("Name", "Owner", "Host", "Registered", "Confirmed by", "Fingerprint", "State")
-    rows = [
-        (
-            each.name,
-            each.owner,
-            each.rp_id,
-            moment(each.registered_at),
-            str(each.confirmation.get("passkey") or "-"),
-            tag("code", each.fingerprint[:SHORT]),
-            "active" if each.is_active else "removed",
-        )
-        for each in passkeys
-    ]
-    yield scrollable("Passkeys", table(headings, rows))
+    yield scrollable("Passkeys", table(HEADINGS, [each.describe() for each in passkeys]))
 
 
 def new_passkey_page(name: str, key: str) -> Iterator[Markup]:

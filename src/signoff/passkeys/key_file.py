@@ -1,28 +1,47 @@
-"""The file with the passkeys of a project, meant to be committed with the settings.
+"""The file with the passkeys of a project, meant to be committed with the settings; what they sign.
 
 It holds public keys and nothing secret. Under version control, a change of who can sign is reviewed
 like any other change, and signatures can be checked wherever the repository is. A passkey that was
 removed stays in the file: what it signed before has to remain verifiable.
+
+A passkey signs a hash of a statement, with its purpose in front. The statement of an approval names
+the request, its run and the digest of what was shown, and the answer as it is stored. A signature
+is therefore worthless for any other request, run, content or answer, and it breaks if the stored
+answer is changed later.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from signoff.core.digest import SHORT, digest
 from signoff.documents.file_lock import file_lock
 from signoff.documents.regular_files import read_regular, replace_private, translate_write_errors
 from signoff.errors import ConfigError, NameTaken, UnknownName
+from signoff.runtime.store_port import InboxItem
 
 FILE = "passkeys.json"
 VERSION = 1
 LARGEST_BYTES = 1 << 20
 LONGEST_NAME = 64
+
+HEADINGS = ("Name", "Owner", "Host", "Registered", "Confirmed by", "Fingerprint", "State")
+"""Of what lists show of a passkey."""
+
+# The purposes differ, so that no signature for one of them is ever valid for another.
+_APPROVAL = b"signoff approval 1\n"
+_REGISTRATION = b"signoff passkey registration 1\n"
+_CONFIRMATION = b"signoff passkey confirmation 1\n"
+
+_SIGNED = ("value", "text", "extras", "content_digest")
+"""The parts of a stored answer that decide what it means."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +71,15 @@ class Passkey:
     def is_active(self) -> bool:
         """Whether it may still sign."""
         return self.removed_at is None
+
+    def describe(self) -> tuple[str, ...]:
+        """Returns what lists show, in the order of `HEADINGS`."""
+        by = str(self.confirmation.get("passkey") or "-")
+        removed = None if self.removed_at is None else f"removed {_day(self.removed_at)}"
+        return (
+            self.name, self.owner, self.rp_id, _day(self.registered_at), by,
+            self.fingerprint[:SHORT], removed or "active",
+        )  # fmt: skip
 
 
 def read_passkeys(path: Path) -> list[Passkey]:
@@ -102,6 +130,41 @@ def remove_passkey(path: Path, name: str, at: float) -> Passkey:
     return removed
 
 
+def approval_challenge(
+    item: InboxItem, answer: Mapping[str, Any], by: str, number: int | None = None
+) -> bytes:
+    """Returns what is signed to give this answer to this request.
+
+    `number` is the one that the request had then, if its run has been moved to another store.
+    """
+    statement = {
+        "request": item.id if number is None else number,
+        "run": item.run,
+        "effect": item.effect,
+        # Names and numbers can be used again after a run was deleted; a moment cannot.
+        "opened_at": item.opened_at,
+        "digest": item.digest,
+        "answer": {name: answer[name] for name in _SIGNED if name in answer},
+        "by": by,
+    }
+    return _challenge(_APPROVAL, statement)
+
+
+def registration_challenge(secret: str) -> bytes:
+    """Returns what a new passkey signs; the secret of its link is used once."""
+    return _challenge(_REGISTRATION, {"link": secret})
+
+
+def confirmation_challenge(new: Passkey) -> bytes:
+    """Returns what an earlier passkey signs to let in a new one."""
+    names = ("name", "owner", "credential", "public_key", "rp_id")
+    return _challenge(_CONFIRMATION, {name: getattr(new, name) for name in names})
+
+
+def _challenge(purpose: bytes, statement: Mapping[str, Any]) -> bytes:
+    return hashlib.sha256(purpose + bytes.fromhex(digest(statement))).digest()
+
+
 def to_base64url(data: bytes) -> str:
     """Returns bytes as the base64url text, without padding, that WebAuthn uses."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
@@ -140,3 +203,7 @@ def _damaged(path: Path, why: str) -> ConfigError:
     return ConfigError(
         f"cannot use the passkeys in {path}: {why}; restore the file from version control"
     )
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(at))

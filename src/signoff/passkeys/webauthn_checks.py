@@ -1,4 +1,4 @@
-"""Asks authenticators for passkeys and signatures, and checks what they return.
+"""Asks authenticators for passkeys and signatures, and decides which of them to trust.
 
 The checks themselves are those of the package `webauthn`. Everything that comes in is hostile:
 it may have been sent by a program that holds the login of a human.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from signoff.errors import ConfigError, SignatureRefused
-from signoff.passkeys.key_file import Passkey, from_base64url, to_base64url
+from signoff.passkeys.key_file import (
+    Passkey,
+    confirmation_challenge,
+    from_base64url,
+    to_base64url,
+)
 from signoff.remedies import Install
 
 TIMEOUT_MILLISECONDS = 120_000
-LONGEST_FIELD = 20_000
-"""Characters of one field; the largest, an attestation with certificates, has a few thousand."""
 
 _PARTS = {
     "client_data": "clientDataJSON",
@@ -26,18 +28,6 @@ _PARTS = {
     "signature": "signature",
 }
 """Names of the parts of a signature as they are stored, and as browsers send them."""
-
-
-@dataclass(frozen=True)
-class NewCredential:
-    """What an authenticator created."""
-
-    credential: str
-    """Its id, in base64url."""
-    public_key: str
-    """Its public key in COSE form, in base64url."""
-    rp_id: str
-    """The host name that it was created for."""
 
 
 def creation_options(
@@ -80,11 +70,12 @@ def request_options(challenge: bytes, rp_id: str, allowed: Iterable[Passkey]) ->
 
 
 def check_creation(
-    created: Mapping[str, Any], challenge: bytes, origins: Sequence[str]
-) -> NewCredential:
+    created: Mapping[str, Any], challenge: bytes, origins: Sequence[str], name: str, owner: str,
+    at: float,
+) -> Passkey:  # fmt: skip
     """Returns the passkey that a browser reports; raises `SignatureRefused`."""
     webauthn = _library()
-    origin = _check_fields(created, ("clientDataJSON", "attestationObject"), origins)
+    origin = _origin(created, origins)
     try:
         verified = webauthn.verify_registration_response(
             credential=dict(created),
@@ -98,66 +89,81 @@ def check_creation(
         raise SignatureRefused(f"the new passkey was refused: {error}") from error
     identity = to_base64url(verified.credential_id)
     public_key = to_base64url(verified.credential_public_key)
-    return NewCredential(identity, public_key, host_of(origin))
+    return Passkey(name, owner, identity, public_key, host_of(origin), at)
 
 
-def stored_signature(sent: Mapping[str, Any], passkey: Passkey, origin: str) -> dict[str, Any]:
-    """Returns a signature as it is stored, with all that is needed to check it later."""
-    response = sent["response"]
-    return {
+def check_sent(
+    sent: Mapping[str, Any], passkey: Passkey, challenge: bytes, origins: Sequence[str]
+) -> dict[str, Any]:
+    """Returns a signature as it is stored, with all that is needed to check it later.
+
+    Raises `SignatureRefused` unless it is valid.
+    """
+    origin = _origin(sent, origins)
+    signature = {
         "passkey": passkey.name,
         "fingerprint": passkey.fingerprint,
         "credential": passkey.credential,
         "rp_id": passkey.rp_id,
         "origin": origin,
-        **{name: str(response[sent_name]) for name, sent_name in _PARTS.items()},
+        **{name: str(sent["response"].get(part)) for name, part in _PARTS.items()},
     }
+    check_stored(signature, passkey, challenge)
+    return signature
 
 
-def check_sent(
-    sent: Mapping[str, Any], passkey: Passkey, challenge: bytes, origins: Sequence[str], count: int
-) -> tuple[dict[str, Any], int]:
-    """Returns a signature as it is stored, and the authenticator's count of signatures.
+def check_stored(signature: Mapping[str, Any], passkey: Passkey, challenge: bytes) -> None:
+    """Raises `SignatureRefused` unless a passkey signed this; needs nothing else.
 
-    Raises `SignatureRefused`, also if the count is not above `count`.
-    """
-    origin = _check_fields(sent, tuple(_PARTS.values()), origins)
-    signature = stored_signature(sent, passkey, origin)
-    return signature, check_stored(signature, passkey, challenge, count)
-
-
-def check_stored(
-    signature: Mapping[str, Any], passkey: Passkey, challenge: bytes, count: int = 0
-) -> int:
-    """Checks a signature; needs nothing but the passkey and what was to be signed.
-
-    Returns the authenticator's count of signatures; raises `SignatureRefused`.
+    The count of an authenticator is not checked: most of them always report 0.
     """
     webauthn = _library()
     credential = str(signature.get("credential"))
     origin = str(signature.get("origin"))
     if credential != passkey.credential or host_of(origin) != passkey.rp_id:
         raise SignatureRefused("the signature is not one of this passkey for this host")
-    response = {sent: signature.get(name) for name, sent in _PARTS.items()}
+    response = {part: signature.get(name) for name, part in _PARTS.items()}
+    reply = {"id": credential, "rawId": credential, "type": "public-key", "response": response}
     try:
-        verified = webauthn.verify_authentication_response(
-            credential={
-                "id": credential,
-                "rawId": credential,
-                "type": "public-key",
-                "response": response,
-            },
+        webauthn.verify_authentication_response(
+            credential=reply,
             expected_challenge=challenge,
             expected_rp_id=passkey.rp_id,
             expected_origin=origin,
             credential_public_key=from_base64url(passkey.public_key),
-            credential_current_sign_count=count,
+            credential_current_sign_count=0,
             require_user_verification=True,
         )
     # As above: whatever the library stumbles over, it is not a valid signature.
     except Exception as error:
         raise SignatureRefused(f"the signature is not valid: {error}") from error
-    return int(verified.new_sign_count)
+
+
+def check_trust(passkeys: Sequence[Passkey], passkey: Passkey) -> None:
+    """Raises `SignatureRefused` unless a passkey is the first, or confirmed up to the first.
+
+    Anything that can write files as the user can add a line to the file of passkeys. It cannot sign
+    for an existing passkey, so an addition without the confirmation of one shows.
+    """
+    while passkey.confirmation:
+        earlier = passkeys[: passkeys.index(passkey)]
+        by = passkey.confirmation.get("fingerprint")
+        signer = next((each for each in earlier if each.fingerprint == by), None)
+        if signer is None:
+            raise SignatureRefused(f"passkey {passkey.name!r} was confirmed by an unknown passkey")
+        check_stored(passkey.confirmation, signer, confirmation_challenge(passkey))
+        passkey = signer
+    others = confirming(passkeys[: passkeys.index(passkey)], passkey.registered_at)
+    if others:
+        raise SignatureRefused(
+            f"passkey {passkey.name!r} was added without being confirmed by {others[0].name!r}; "
+            "if you did not do this, remove it"
+        )
+
+
+def confirming(passkeys: Sequence[Passkey], at: float) -> list[Passkey]:
+    """Returns the passkeys that can let in another one at that moment."""
+    return [each for each in passkeys if each.removed_at is None or each.removed_at > at]
 
 
 def host_of(origin: str) -> str:
@@ -168,14 +174,10 @@ def host_of(origin: str) -> str:
         return ""
 
 
-def _check_fields(sent: Mapping[str, Any], names: Sequence[str], origins: Sequence[str]) -> str:
+def _origin(sent: Mapping[str, Any], origins: Sequence[str]) -> str:
     """Returns the origin of the page that asked; raises `SignatureRefused`."""
-    response = sent.get("response")
-    texts = [response.get(name) for name in names] if isinstance(response, Mapping) else [None]
-    if not all(isinstance(each, str) and len(each) <= LONGEST_FIELD for each in texts):
-        raise SignatureRefused("what the browser sent is not the reply of an authenticator")
     try:
-        client_data = json.loads(from_base64url(str(texts[0])))
+        client_data = json.loads(from_base64url(sent["response"]["clientDataJSON"]))
         origin, foreign = client_data["origin"], client_data.get("crossOrigin", False)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SignatureRefused("the reply of the authenticator is damaged") from error

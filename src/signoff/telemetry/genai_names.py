@@ -12,10 +12,6 @@ from collections.abc import Mapping
 VERSION = "semantic-conventions-genai 002c8a6e"
 """The commit of open-telemetry/semantic-conventions-genai that the names are from."""
 
-OPT_IN_VARIABLE = "OTEL_SEMCONV_STABILITY_OPT_IN"
-OPT_IN = "gen_ai_latest_experimental"
-"""In that variable, a comma-separated list: use the newest names where they have changed."""
-
 OPERATION = "gen_ai.operation.name"
 WORKFLOW = "gen_ai.workflow.name"
 AGENT = "gen_ai.agent.name"
@@ -63,9 +59,6 @@ METRIC_UNITS: Mapping[str, str] = {
     INFERENCE_CALLS: "{inference_call}",
 }
 
-LATEST: Mapping[str, str] = {WORKFLOW_DURATION: "gen_ai.invoke_workflow.duration"}
-"""Names that have changed since; they are used instead with `gen_ai_latest_experimental`."""
-
 COST = "signoff.cost.usd"
 """The known cost; there is no standard."""
 UNKNOWN_COST = "signoff.cost.unknown_calls"
@@ -82,8 +75,3 @@ RESULT = "signoff.effect.result"
 TRY = "signoff.effect.try"
 PROGRAM = "signoff.program"
 CRITIC = "signoff.critic"
-
-
-def wants_latest(opt_in: str) -> bool:
-    """Tells whether the value of `OTEL_SEMCONV_STABILITY_OPT_IN` asks for the newest names."""
-    return OPT_IN in (each.strip() for each in opt_in.split(","))

@@ -2,23 +2,45 @@
 
 Labels have few values, whatever runs are called and agents report: no run names, no prompts, no
 error messages. An unknown cost is counted as unknown, and never added as 0.
+
+prometheus-client writes the text. It counts nothing here: its counters live in one process, and
+these numbers come from the journals of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
-from signoff.telemetry.distribution import (
+from signoff.errors import ConfigError
+from signoff.remedies import Install
+from signoff.telemetry.run_summary import (
     CLAIM_SECONDS,
     EFFECT_SECONDS,
-    ROUNDS,
-    RUN_SECONDS,
     Distribution,
+    RunSummary,
 )
-from signoff.telemetry.prometheus import Labels, Metric
-from signoff.telemetry.run_summary import RunSummary
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+MOST_SERIES = 200
+"""Series of one metric. Agents report the names of their models themselves, and one that invents
+names must not fill the memory of a Prometheus server."""
+LONGEST_VALUE = 120
+"""Characters of a label's value."""
+OTHER = "other"
+"""The value of the labels of all series beyond the first `MOST_SERIES`."""
+
+RUN_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0, 604800.0)
+"""From a script to a run that waits a week for its approval."""
+
+ROUNDS = (1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 50.0)
+
+Labels = tuple[str, ...]
 
 PAIR_REASONS: Mapping[Status, str] = {
     Status.COMPLETED: "approved",
@@ -110,22 +132,49 @@ class Metrics:
     """Adds up runs and pending requests."""
 
     def __init__(self) -> None:
-        self.by_name = {
-            name: Metric(name, kind, text, labels) for name, kind, labels, text in DEFINITIONS
-        }
+        self._series: dict[str, dict[Labels, float | Distribution]] = {}
         # A dashboard needs a 0 where there is nothing, or it shows a gap.
-        for each in self.by_name.values():
-            if not each.labels:
-                bounds = _BOUNDS.get(each.name)
-                each.series[()] = 0.0 if bounds is None else Distribution(bounds)
+        for name, _, labels, _ in DEFINITIONS:
+            self._series[name] = {}
+            if not labels:
+                bounds = _BOUNDS.get(name)
+                self._series[name][()] = 0.0 if bounds is None else Distribution(bounds)
         for status in Status:
             self.add(0, "signoff_runs", status.value)
         for kind in RequestKind:
             self.add(0, "signoff_inbox_open", kind.value)
 
+    def collect(self) -> Iterator[Metric]:
+        """Yields the metrics as prometheus-client has them."""
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            HistogramMetricFamily,
+        )
+
+        for name, kind, labels, text in DEFINITIONS:
+            if kind == "histogram":
+                histogram = HistogramMetricFamily(name, text, labels=labels)
+                for values, each in self._series[name].items():
+                    assert isinstance(each, Distribution)  # noqa: S101  # it has nothing else
+                    bounds = [*map(str, each.bounds), "+Inf"]
+                    counts = accumulate(each.counts)
+                    histogram.add_metric(values, list(zip(bounds, counts, strict=True)), each.total)
+                yield histogram
+                continue
+            family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+            numbers = family(name, text, labels=labels)
+            for values, amount in self._series[name].items():
+                assert not isinstance(amount, Distribution)  # noqa: S101  # as above
+                numbers.add_metric(values, amount)
+            yield numbers
+
     def add(self, amount: float, metric: str, *labels: str) -> None:
         """Adds to a counter or a gauge."""
-        self.by_name[metric].add(amount, *labels)
+        values = self._labels(metric, labels)
+        before = self._series[metric].get(values, 0.0)
+        assert not isinstance(before, Distribution)  # noqa: S101  # a histogram has no amounts
+        self._series[metric][values] = before + amount
 
     def add_run(self, status: Status, summary: RunSummary) -> None:
         """Adds one run with its current status."""
@@ -191,6 +240,25 @@ class Metrics:
             self.add(max(0.0, now - min(opened)), "signoff_inbox_oldest_seconds")
 
     def _distribution(self, metric: str, *labels: str) -> Distribution:
-        found = self.by_name[metric].series.setdefault(labels, Distribution(_BOUNDS[metric]))
+        values = self._labels(metric, labels)
+        found = self._series[metric].setdefault(values, Distribution(_BOUNDS[metric]))
         assert isinstance(found, Distribution)  # noqa: S101  # a histogram has nothing else
         return found
+
+    def _labels(self, metric: str, labels: Labels) -> Labels:
+        """Returns the labels of the series that a value belongs to."""
+        # Half of a surrogate pair cannot be written as UTF-8.
+        short = tuple(each[:LONGEST_VALUE].encode(errors="replace").decode() for each in labels)
+        series = self._series[metric]
+        full = short not in series and len(series) >= MOST_SERIES
+        return (OTHER,) * len(labels) if full else short
+
+
+def prometheus_text(metrics: Metrics) -> str:
+    """Returns the metrics in the text format of Prometheus; raises `ConfigError`."""
+    try:
+        from prometheus_client import generate_latest
+    except ImportError as error:
+        message = "metrics need the extra 'prometheus'"
+        raise ConfigError(message, remedy=Install("prometheus")) from error
+    return generate_latest(metrics).decode()

@@ -96,8 +96,6 @@ class OtelSignals:
     """Follows its review, if it has one."""
     content: bool = False
     """Whether prompts, replies and explanations are included."""
-    latest: bool = False
-    """Whether the newest names are used where they have changed."""
     trace: RunTrace = field(default_factory=RunTrace)
     _author: str = ""
     """The span that wrote the current text."""
@@ -249,7 +247,7 @@ class OtelSignals:
             case RunSpan():
                 seconds = max(0.0, part.ended_at - part.started_at)
                 labels = _only(attributes, names.WORKFLOW, names.ERROR_TYPE)
-                yield self._measurement(names.WORKFLOW_DURATION, seconds, labels)
+                yield OtelMeasurement(names.WORKFLOW_DURATION, seconds, labels)
             case EffectSpan(kind=EffectKind.ASK):
                 yield from self._call_measurements(part, attributes)
 
@@ -261,22 +259,16 @@ class OtelSignals:
             tokens = attributes.get(names.USAGE[key])
             if isinstance(tokens, int):
                 typed = {**labels, names.TOKEN_TYPE: token_type}
-                yield self._measurement(names.TOKEN_USAGE, tokens, typed)
+                yield OtelMeasurement(names.TOKEN_USAGE, float(tokens), typed)
         if part.chat:
             timed = {**labels, **_only(attributes, names.ERROR_TYPE)}
-            yield self._measurement(names.OPERATION_DURATION, part.seconds, timed)
+            yield OtelMeasurement(names.OPERATION_DURATION, part.seconds, timed)
             return
         agent = _only(attributes, names.AGENT, names.ERROR_TYPE)
-        yield self._measurement(names.AGENT_DURATION, part.seconds, agent)
+        yield OtelMeasurement(names.AGENT_DURATION, part.seconds, agent)
         calls = (part.usage or {}).get("model_calls")
         if isinstance(calls, int):
-            yield self._measurement(names.INFERENCE_CALLS, calls, agent)
-
-    def _measurement(
-        self, metric: str, value: float, attributes: Mapping[str, Attribute]
-    ) -> OtelMeasurement:
-        name = names.LATEST.get(metric, metric) if self.latest else metric
-        return OtelMeasurement(name, float(value), attributes)
+            yield OtelMeasurement(names.INFERENCE_CALLS, float(calls), agent)
 
 
 def _only(attributes: Mapping[str, Attribute], *keys: str) -> dict[str, Attribute]:

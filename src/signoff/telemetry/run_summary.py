@@ -7,8 +7,9 @@ never read again, so metrics over ten thousand runs read the journals of a few.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -16,14 +17,42 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.runtime.timeline import Timeline
-from signoff.telemetry.distribution import CLAIM_SECONDS, EFFECT_SECONDS, Distribution
 from signoff.telemetry.run_trace import EffectSpan, RunTrace
 
 VERSION = 1
 """Increased when a summary changes its meaning; older ones are computed again."""
 
+EFFECT_SECONDS = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 14400.0, 86400.0)
+"""From a file to an approval that someone gives the next day."""
+
+CLAIM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+"""From a worker that was waiting for work to one that someone has to start."""
+
 _SPEND = ("calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_usd")
 """What is added up of a run's ledger."""
+
+
+@dataclass(slots=True)
+class Distribution:
+    """How many values are at most as large as each bound."""
+
+    bounds: Sequence[float]
+    counts: list[int] = field(default_factory=list)
+    """One more than there are bounds; the last one counts what is larger than all of them."""
+    total: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = self.counts or [0] * (len(self.bounds) + 1)
+
+    def add(self, value: float) -> None:
+        """Counts one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def merge(self, counts: Iterable[int], total: float) -> None:
+        """Adds the values of a distribution with the same bounds."""
+        self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
+        self.total += total
 
 
 @dataclass(slots=True)

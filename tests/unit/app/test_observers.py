@@ -178,7 +178,7 @@ def log_lines(path: Path) -> list[dict[str, Any]]:
 )
 def test_a_log_file_has_what_its_level_admits(home: Path, settings: str, level: str) -> None:
     """Without a level of the user's own, a file has more than the terminal."""
-    configure(home, f"log_file: run.log\nlog_format: json\n{settings}")
+    configure(home, f"log_file: run.log\n{settings}")
 
     signoff.run(FLOW, {}, home=home, name="one")
 
@@ -195,7 +195,7 @@ def test_content_is_logged_if_the_settings_say_so(home: Path) -> None:
 
     signoff.run(FLOW, {}, home=home, name="one")
 
-    assert "text=hello" in (home / "run.log").read_text()
+    assert '"text": "hello"' in (home / "run.log").read_text()
 
 
 def test_a_log_file_in_a_missing_folder_is_reported(

@@ -247,21 +247,6 @@ async def test_a_signature_for_another_host_is_refused(
         record_answer(project, item.id, replace(YES, proof=proof))
 
 
-async def test_a_count_that_goes_back_reveals_a_copy(
-    project: Project, authenticator: SoftwareAuthenticator
-) -> None:
-    """A copied key signs with a count of its own; authenticators without a count send 0."""
-    first, second = await waiting(project), await waiting(project, name="two")
-    authenticator.count = 7
-    record_answer(project, first.id, sign_answer(project, first.id, YES, authenticator))
-
-    authenticator.count = 7
-    with pytest.raises(SignatureRefused):
-        record_answer(project, second.id, sign_answer(project, second.id, YES, authenticator))
-
-    record_answer(project, second.id, sign_answer(project, second.id, YES, authenticator))
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -18,8 +18,7 @@ from signoff.core.outcome import Outcome
 from signoff.errors import ConfigError
 from signoff.exports.otel import all_signals, nanoseconds
 from signoff.exports.run_record import ExportOptions
-from signoff.observers.otel import OtelObserver
-from signoff.observers.otel_export import OtelExport, OtelExporters, otlp_exporters
+from signoff.observers.otel import OtelExport, OtelExporters, OtelObserver, otlp_exporters
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Progress, Recorded
 from signoff.store.memory import MemoryStore
@@ -48,7 +47,7 @@ class Process:
             folder=Path(),
         )
         exporters = OtelExporters(self.spans, self.logs, self.metrics)
-        self.observer = OtelObserver(setup, exporters, latest=False)
+        self.observer = OtelObserver(setup, exporters)
 
     def record(self, events: Sequence[ev.Event], *, heard: bool = True) -> None:
         """Commits each event; notices of those not `heard` are lost on the way."""

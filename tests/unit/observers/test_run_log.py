@@ -10,8 +10,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.stop_reason import Cancelled, NotConverging, StepError
 from signoff.errors import AgentBadOutput, AgentError
-from signoff.observers.history import events_before
-from signoff.observers.run_log import _RECORDS, LOGGER, LoggingObserver
+from signoff.observers.run_log import _RECORDS, LOGGER, LoggingObserver, events_before
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from tests.unit.core.test_events import BARE, FULL
@@ -194,7 +193,7 @@ def test_runs_do_not_get_mixed_up_and_are_forgotten(caplog: pytest.LogCaptureFix
 
     record: Any = caplog.records[2]
     assert (record.run, record.step, record.workflow) == ("one", "draft", "slogan")
-    assert observer._log._runs.keys() == {"two"}
+    assert observer._runs.keys() == {"two"}
 
 
 async def test_a_resumed_run_is_logged_with_what_was_recorded_before(

@@ -1,8 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from signoff.telemetry import genai_names as names
 
@@ -33,7 +30,6 @@ def test_every_name_of_the_table_is_in_the_registry() -> None:
 def test_metrics_have_the_units_of_the_registry() -> None:
     """Dashboards read the unit from the metric."""
     assert names.METRIC_UNITS.items() <= METRICS.items()
-    assert set(names.LATEST.values()) <= REGISTRY["later_metrics"].keys()
 
 
 def test_tokens_are_whole_numbers_and_names_are_texts() -> None:
@@ -46,18 +42,3 @@ def test_tokens_are_whole_numbers_and_names_are_texts() -> None:
 def test_the_table_names_the_commit_it_is_from() -> None:
     """An update of the names has to change both."""
     assert REGISTRY["commit"].startswith(names.VERSION.split()[-1])
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("gen_ai_latest_experimental", True),
-        ("http/dup, gen_ai_latest_experimental", True),
-        ("", False),
-        ("gen_ai", False),
-        ("gen_ai_latest_experimental_not", False),
-    ],
-)
-def test_the_newest_names_are_used_on_request(value: str, expected: Any) -> None:
-    """The variable is shared with other instrumentations, as a list."""
-    assert names.wants_latest(value) is expected

@@ -8,7 +8,7 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.review.news import IssuesReported, ReviewNews
-from signoff.telemetry.otel_signals import OtelEvent, OtelMeasurement, OtelSignals, OtelSpan
+from signoff.telemetry.otel_signals import OtelEvent, OtelSignals, OtelSpan
 from tests.unit.telemetry.events import START, answers, asks, at, journal
 
 ISSUE = {"severity": "HIGH", "confidence": 0.9, "finding": "secret finding"}
@@ -165,19 +165,6 @@ def test_hostile_names_reach_no_collector_as_they_are(hostile: str) -> None:
     assert len(span.name.encode()) < 1100
     assert all(len(str(each).encode()) < 1100 for each in span.attributes.values())
     assert "signoff.cost.usd" not in span.attributes
-
-
-def test_the_newest_names_replace_the_old_ones_on_request() -> None:
-    """Both at once would be counted twice."""
-
-    def metrics(latest: bool) -> set[str]:
-        found = signals(journal(), latest=latest)
-        return {each.metric for each in found if isinstance(each, OtelMeasurement)}
-
-    assert metrics(True) ^ metrics(False) == {
-        "gen_ai.workflow.duration",
-        "gen_ai.invoke_workflow.duration",
-    }
 
 
 def test_what_has_not_ended_is_a_span_up_to_now() -> None:

@@ -2,8 +2,12 @@ import json
 
 from signoff.core import events as ev
 from signoff.core.outcome import Status
-from signoff.telemetry.distribution import CLAIM_SECONDS, EFFECT_SECONDS
-from signoff.telemetry.run_summary import RunSummary, summarize
+from signoff.telemetry.run_summary import (
+    CLAIM_SECONDS,
+    EFFECT_SECONDS,
+    RunSummary,
+    summarize,
+)
 from tests.unit.telemetry.events import START, at, journal
 
 

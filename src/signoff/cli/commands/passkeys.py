@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -45,7 +44,7 @@ def add(name: str, out: Output) -> None:
     with open_here() as project:
         refuse_worker(project, "register passkeys")
         # Imported here because the web server's part needs its database.
-        from signoff.app.registration import check_name
+        from signoff.app.presence import check_name
         from signoff.web.access import Access
 
         check_name(project.home, name)
@@ -70,7 +69,7 @@ def list_(out: Output) -> None:
     """List the passkeys of this project."""
     with open_here() as project:
         from signoff.app.presence import passkeys_file
-        from signoff.passkeys.key_file import read_passkeys
+        from signoff.passkeys.key_file import HEADINGS, read_passkeys
 
         found = read_passkeys(passkeys_file(project.home))
     if out.as_json:
@@ -79,20 +78,7 @@ def list_(out: Output) -> None:
     if not found:
         out.note("No passkeys. Register one: signoff passkeys add NAME")
         return
-    rows = [
-        (
-            each.name,
-            each.owner,
-            each.rp_id,
-            _day(each.registered_at),
-            str(each.confirmation.get("passkey") or "-"),
-            each.fingerprint[:SHORT],
-            "active" if each.removed_at is None else f"removed {_day(each.removed_at)}",
-        )
-        for each in found
-    ]
-    header = ("NAME", "OWNER", "HOST", "REGISTERED", "CONFIRMED BY", "FINGERPRINT", "STATE")
-    out.table(header, rows)
+    out.table([each.upper() for each in HEADINGS], [each.describe() for each in found])
 
 
 @command.command()
@@ -119,10 +105,8 @@ def remove(name: str, out: Output) -> None:
 @click.argument("run", required=False)
 @click.option("--keys", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Use this file of passkeys, such as one from a reviewed commit.")  # fmt: skip
-@click.option("--strict", is_flag=True,
-              help="Also fail if an approval that did not need a signature has none.")  # fmt: skip
 @output_options
-def verify(run: str | None, keys: Path | None, strict: bool, out: Output) -> None:
+def verify(run: str | None, keys: Path | None, out: Output) -> None:
     """Check the signatures of a run's approvals.
 
     Without RUN, those of the latest run. It needs no server and no network. The exit code is 1 if
@@ -152,7 +136,7 @@ def verify(run: str | None, keys: Path | None, strict: bool, out: Output) -> Non
         ]
         header = ("REQUEST", "STEP", "ANSWER", "BY", "PASSKEY", "FINGERPRINT", "SIGNATURE")
         out.table(header, rows)
-    if any(each.problem or (strict and not each.passkey) for each in checks):
+    if any(each.problem for each in checks):
         raise click.exceptions.Exit(exits.ERROR)
 
 
@@ -163,7 +147,3 @@ def _page(address: str) -> str:
     parts = urlsplit(address)
     local = parts.hostname in ("127.0.0.1", "::1")
     return f"{parts.scheme}://localhost:{parts.port}" if local else address
-
-
-def _day(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(at))

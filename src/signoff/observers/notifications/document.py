@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from signoff.core.codec import decode
 from signoff.core.digest import text_digest
@@ -40,63 +40,30 @@ _EVENTS = {
 }
 
 
-class RunStop(NamedTuple):
-    """A stop of a run, as its journal has it."""
-
-    run: str
-    workflow: str
-    created_at: float
-    """Distinguishes the run from an earlier one of the same name."""
-    seq: int
-    """The number of the commit that recorded the stop."""
-    status: Status
-    reason: str
-    due_at: float | None
-    at: float
-
-    @classmethod
-    def of(cls, row: RunRow) -> RunStop:
-        """Returns the last stop of a run that no process drives."""
-        return cls(
-            row.name,
-            row.workflow,
-            row.created_at,
-            row.head,
-            row.status,
-            row.reason,
-            row.due_at,
-            row.updated_at,
-        )
-
-    @classmethod
-    def at_commit(cls, row: RunRow, seq: int, event: RunStopped) -> RunStop:
-        """Returns the stop that a commit has recorded; the run may have continued since."""
-        return cls.of(row)._replace(
-            seq=seq, status=event.status, reason=event.reason, due_at=event.due_at, at=event.at
-        )
-
-    @property
-    def event(self) -> NotifyOn | None:
-        """What it is called in a notification; None if it is not worth one."""
-        return _EVENTS.get(self.status, NotifyOn.ENDED)
-
-    @property
-    def id(self) -> str:
-        """Identifies the notification; the same whenever and by whichever process it is sent."""
-        return text_digest(f"{self.run}/{self.created_at!r}/{self.seq}")[:32]
+def event_of(status: Status) -> NotifyOn | None:
+    """Returns what a stop is called in a notification; None if it is not worth one."""
+    return _EVENTS.get(status, NotifyOn.ENDED)
 
 
-def document(stop: RunStop, store: Store, setup: ObserverSetup) -> dict[str, Any] | None:
-    """Returns the document of a stop; None for a wait that is over, because it was answered."""
-    items = store.items(stop.run) if stop.event is NotifyOn.WAITING else []
-    if stop.event is NotifyOn.WAITING and not items:
+def document(
+    row: RunRow, seq: int, stop: RunStopped, store: Store, setup: ObserverSetup
+) -> dict[str, Any] | None:
+    """Returns the document of a stop, which a commit of a run has recorded.
+
+    The run may have continued since: None for a wait that is over, because it was answered.
+    """
+    event = event_of(stop.status)
+    items = store.items(row.name) if event is NotifyOn.WAITING else []
+    if event is NotifyOn.WAITING and not items:
         return None
+    # The same whichever process sends it; the time tells the run from an earlier one of its name.
+    identity = text_digest(f"{row.name}/{row.created_at!r}/{seq}")[:32]
     found: dict[str, Any] = setup.secrets.hide_in(
         {
-            "id": stop.id,
-            "event": stop.event,
-            "run": stop.run,
-            "workflow": stop.workflow,
+            "id": identity,
+            "event": event,
+            "run": row.name,
+            "workflow": row.workflow,
             "status": stop.status.value,
             "reason": _cut(stop.reason),
             "at": _time(stop.at),

@@ -21,7 +21,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.error_text import describe_error
 from signoff.errors import ConfigError
-from signoff.observers.notifications.document import NotifyOn, RunStop, document
+from signoff.observers.notifications.document import NotifyOn, document, event_of
 from signoff.observers.notifications.target import DeliveryFailed, NotificationTarget, build_target
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Notice, Recorded
@@ -90,8 +90,7 @@ class Notifier:
             return
         for event in notice.events:
             if isinstance(event, ev.RunStopped):
-                store = self._opened()
-                self._send(RunStop.at_commit(store.row(notice.run), notice.seq, event), store)
+                self._send(notice.run, notice.seq, event)
 
     def close(self) -> None:
         """Waits for deliveries, and gives up those that take too long."""
@@ -108,14 +107,14 @@ class Notifier:
         if self._store is not None:
             self._store.close()
 
-    def _opened(self) -> Store:
-        self._store = self._store or self._setup.open_store()
-        return self._store
-
-    def _send(self, stop: RunStop, store: Store) -> None:
+    def _send(self, run: str, seq: int, stop: ev.RunStopped) -> None:
         """Queues a stop for every target that wants it."""
-        wanting = [each for each in self._subscriptions if stop.event in each.on]
-        found = document(stop, store, self._setup) if wanting else None
+        wanting = [each for each in self._subscriptions if event_of(stop.status) in each.on]
+        if not wanting:
+            return
+        # Opened in the observer's thread, where it is used.
+        store = self._store = self._store or self._setup.open_store()
+        found = document(store.row(run), seq, stop, store, self._setup)
         if found is not None:
             loop = self._ready.result(self._close_seconds)
             for each in wanting:

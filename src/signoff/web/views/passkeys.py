@@ -10,13 +10,14 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from signoff.app.answering import answer_to_sign, form_of
 from signoff.app.next_commands import error_message
-from signoff.app.presence import passkeys_file, signing_options
-from signoff.app.registration import (
+from signoff.app.presence import (
     Registration,
     confirmation_options,
     created_passkey,
+    passkeys_file,
     register,
     registration_options,
+    signing_options,
 )
 from signoff.core.presence import needs_presence
 from signoff.errors import NotAllowed, SignatureRefused, SignoffError
@@ -26,8 +27,7 @@ from signoff.web.access import Access, Caller
 from signoff.web.callers import Decider
 from signoff.web.projects import OpenProject
 from signoff.web.views.frame import FormFields, SentForm, show_page
-from signoff.web.views.origins import host_for_passkeys, sent_proof
-from signoff.web.views.request import edited_content, sent_answer
+from signoff.web.views.request import edited_content, host_for_passkeys, sent_answer, sent_proof
 
 router = APIRouter(include_in_schema=False)
 

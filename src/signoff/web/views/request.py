@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,12 +12,21 @@ from fastapi.responses import RedirectResponse, Response
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.edited_approval import approve_edited, file_to_edit
 from signoff.app.inbox import request_to_json
+from signoff.app.presence import Proof
 from signoff.app.project import Project
 from signoff.app.run_files import catch_up
 from signoff.app.runs import current_row
 from signoff.core.requests import AnswerForm
 from signoff.documents.control_characters import shown_text
-from signoff.errors import InvalidAnswer, RequestClosed, SignoffError, StaleApproval, UnknownName
+from signoff.errors import (
+    InvalidAnswer,
+    RequestClosed,
+    SignatureRefused,
+    SignoffError,
+    StaleApproval,
+    UnknownName,
+    UsageError,
+)
 from signoff.pages.document import Live
 from signoff.pages.html import tag
 from signoff.pages.parts import run_path, sentence
@@ -34,10 +44,13 @@ from signoff.web.views.frame import (
     followed_runs,
     show_page,
 )
-from signoff.web.views.origins import sent_proof
 from signoff.web.views.run import SANDBOX
 
 router = APIRouter(include_in_schema=False)
+
+# A passkey belongs to a host name. Its signature also names the origin, the address with the port,
+# and only ours counts: every other page of this machine could ask for a signature for `localhost`.
+LOCAL_NAME = "localhost"
 
 
 @router.get("/requests/{number}")
@@ -174,3 +187,37 @@ def _edited(project: Project, item: InboxItem) -> EditedFile | None:
     if found is None:
         return None
     return EditedFile(found.path, found.text, found.digest, exists=bool(found.digest))
+
+
+def origins_of(request: Request) -> list[str]:
+    """Returns the origins of this server's pages.
+
+    The port is that of the socket: the header that names the host is the caller's own word.
+    Browsers let pages of other machines use passkeys only over TLS, which a proxy adds.
+    """
+    _, port = request.scope["server"]
+    hosts: tuple[str, ...] = request.app.state.hosts
+    return [f"http://{LOCAL_NAME}:{port}", *(f"https://{each}" for each in hosts)]
+
+
+def host_for_passkeys(request: Request) -> str:
+    """Returns the host name that a page was opened under; raises `UsageError` for an address."""
+    host, hosts = request.url.hostname or "", (LOCAL_NAME, *request.app.state.hosts)
+    if host not in hosts:
+        page = f"{origins_of(request)[0]}{request.url.path.removesuffix('/challenge')}"
+        raise UsageError(f"passkeys work under a host name, not under {host}; open {page}")
+    return host
+
+
+def sent_proof(request: Request, form: FormFields, field: str) -> Proof | None:
+    """Returns what an authenticator returned to a page; None if nothing was sent."""
+    text = form.one(field)
+    if not text:
+        return None
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SignatureRefused("the reply of the authenticator is damaged") from error
+    if not isinstance(reply, dict):
+        raise SignatureRefused("the reply of the authenticator is damaged")
+    return Proof(reply, origins_of(request))

@@ -8,8 +8,8 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.outcome import Status
-from signoff.observers.log_output import LogOutput
 from signoff.observers.queued import QueuedObserver, close_observers
+from signoff.observers.run_log import LogOutput
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Recorded
 from signoff.store.memory import MemoryStore
@@ -20,7 +20,7 @@ STOPPED = Recorded("one", [ev.RunStopped(Status.COMPLETED, at=3)], 2)
 
 def output(folder: Path, file: str = "signoff.log", **options: Any) -> LogOutput:
     setup = ObserverSetup(open_store=MemoryStore, folder=folder)
-    return LogOutput(setup, **{"file": file, "json": True, "level": "info", **options})
+    return LogOutput(setup, **{"file": file, "level": "info", **options})
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def test_processes_that_share_a_file_do_not_cut_each_others_lines(tmp_path: Path
 
     def write() -> None:
         setup = ObserverSetup(open_store=MemoryStore, folder=tmp_path, log_content=True)
-        log = LogOutput(setup, file="shared.log", json=True, level="info")
+        log = LogOutput(setup, file="shared.log", level="info")
         for _ in range(40):
             log.notice(long)
             log.notice(STOPPED)

@@ -6,17 +6,18 @@ from pathlib import Path
 import pytest
 
 from signoff.app.home import Home
-from signoff.app.presence import Proof, passkeys_file
-from signoff.app.registration import (
+from signoff.app.presence import (
+    Proof,
     Registration,
     confirmation_options,
     created_passkey,
+    passkeys_file,
     register,
     registration_options,
 )
 from signoff.errors import SignatureRefused
 from signoff.passkeys.key_file import Passkey, read_passkeys, remove_passkey
-from signoff.passkeys.trust import check_trust
+from signoff.passkeys.webauthn_checks import check_trust
 from tests.software_authenticator import ORIGIN, SoftwareAuthenticator, register_passkey
 
 
