@@ -174,10 +174,6 @@ class Capabilities:
     """A request may have the option `seed`; another seed gives another answer."""
     length_option: str = ""
     """The option of a request that limits the tokens of its answer; empty if there is none."""
-    model_family: str | None = None
-    """The family of its default model: critics of the author's family share its blind spots."""
-    own_models_only: bool = False
-    """Every model it can run is of that family, whatever its name."""
     model_choice: ModelChoice = ModelChoice.DEFAULT
     provider: str = ""
     """Who serves its model, by the name that OpenTelemetry uses, such as `openai`."""
