@@ -196,11 +196,8 @@ class Capabilities:
     """It passes requests on, and its factory takes the other agents as `agents`."""
     local_health: bool = False
     """Its health depends on nothing but local files, so checking a plan checks it too."""
-    file_options: tuple[str, ...] = ()
-    """Its options that name files which it reads once. They count as settings: a worker starts
-    itself again when one changes."""
     path_options: tuple[str, ...] = ()
-    """Its other options that name files. Relative paths in the settings start at the project's
+    """Its options that name files. Relative paths in the settings start at the project's
     folder, or next to the user's settings file, wherever a command is used."""
 
 
