@@ -306,5 +306,7 @@ class Notation:
     """Files of a run directory that show the definition as the run was started with."""
     schemas: str = ""
     """`package:folder` of JSON schemas for editors."""
+    templates: str = ""
+    """`(folder) -> list[Path]`: copies its prompt templates, as a start for a user's own."""
     presets: tuple[Preset, ...] = ()
     commands: Mapping[str, Command] = field(default_factory=dict)

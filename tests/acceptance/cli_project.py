@@ -122,6 +122,12 @@ class CliProject:
         wait_until(lambda: written(path), f"the writing of {name}")
         return path.read_text()
 
+    def sent_prompts(self, run: str = "one", step: str = "*", number: str = "*") -> list[str]:
+        """Returns the prompts of a run's step and round, as the files of the run show them."""
+        rounds = self.folder / ".signoff/runs" / run / "iterations"
+        files = sorted(rounds.glob(f"{number}/**/prompt_{step}_*.txt"))
+        return [file.read_text() for file in files]
+
     def wait_for_file(self, name: str) -> None:
         """Returns once a file exists."""
         wait_until((self.folder / name).exists, f"the file {name}")

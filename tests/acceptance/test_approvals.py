@@ -77,16 +77,10 @@ def test_the_scope_previous_is_the_last_critique_step_judged_or_not(
     done = flow_project.run()
 
     assert done.code == APPROVED, done.err
-    first, last = (_prompt(flow_project, name) for name in ("first", "last"))
+    first, last = flow_project.sent_prompts(step="adjudicate")
     found = ("No heading.", "Too plain.")
     assert [each in first for each in found] == [True, True]
     assert [each in last for each in found] == [False, True]
-
-
-def _prompt(flow_project: FlowProject, step: str) -> str:
-    """Returns the only prompt that was sent to a step's agent."""
-    (sent,) = flow_project.call("prompts", "--run", "one", step, "--json").json
-    return str(sent["prompt"])
 
 
 def test_a_judge_of_the_previous_step_does_not_approve_what_an_earlier_one_found(
@@ -253,4 +247,4 @@ def test_what_a_human_decided_is_settled_once_critics_no_longer_report_it(
     assert flow_project.read("final/artifact.md") == "The see is wide.\nIt works.\n"
     finding = the_finding(flow_project)
     assert (finding["status"], finding["reason"]) == ("dismissed", "a human decided about it")
-    assert "A human decided: It is a name." in _prompt(flow_project, "review")
+    assert "A human decided: It is a name." in "".join(flow_project.sent_prompts(number="2"))

@@ -242,36 +242,6 @@ def test_scripts_run_only_when_they_are_allowed(flow_project: FlowProject) -> No
     assert (flow_project.folder / "ran.txt").read_text() == "ran\nran\n"
 
 
-def test_critics_of_the_authors_model_family_can_be_refused(
-    flow_project: FlowProject,
-) -> None:
-    """A model of the same family has the same blind spots."""
-    begin(flow_project, f"{FLOW}independence: different_family\n")
-
-    refused = flow_project.run()
-    flow_project.write_flow(
-        f"{FLOW}independence: different_family\n".replace("critique,", "critique, agent: gemini,")
-    )
-    accepted = flow_project.run()
-
-    assert refused.code == 2
-    assert "of the author's family anthropic: claude" in refused.err
-    assert accepted.code == 0, accepted.err
-    assert "independence" not in accepted.err
-
-
-def test_critics_of_the_authors_model_family_can_be_reported(
-    flow_project: FlowProject,
-) -> None:
-    """The report must show that the reviewers were not independent."""
-    begin(flow_project, f"{FLOW}independence: {{rule: different_family, otherwise: report}}\n")
-
-    done = flow_project.run()
-
-    assert done.code == 0, done.err
-    assert "critics are not independent: of the author's family anthropic: claude" in done.err
-
-
 def test_a_dry_run_tells_what_would_happen_and_starts_nothing(flow_project: FlowProject) -> None:
     """What it costs at most, and who would read what, is known before anything is paid."""
     begin(flow_project)

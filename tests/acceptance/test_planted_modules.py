@@ -73,7 +73,6 @@ ARGUMENTS: dict[str, Sequence[Sequence[str]]] = {
     "export": [("sarif", "one"), ("otel", "one"), ("markdown", "one")],
     "metrics": [()],
     "policy": [("explain", "one")],
-    "prompts": [("docs",)],
     "inbox": [()],
     "answer": [("1", "retry")],
     "approve": [("1",)],

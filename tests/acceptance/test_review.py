@@ -217,7 +217,7 @@ def test_rules_about_sources_apply_only_if_there_are_sources(
     """A critic that obeys would otherwise block each page for each fact that it states."""
     review_project.review("docs/a.md", "--preset", preset)
 
-    prompts = review_project.call("prompts", "--run", "one").out
+    prompts = "\n".join(review_project.sent_prompts())
 
     rules = [line for line in prompts.splitlines() if line.startswith("- ") and rule in line]
     assert rules

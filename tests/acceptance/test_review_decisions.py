@@ -37,7 +37,7 @@ def test_a_dismissed_finding_does_not_come_back(found: ReviewProject) -> None:
     assert "commit" in result.out
     assert again(found, "two") == (0, [("dismissed", "A slogan: it's fine.")])
     assert "no open findings in 2 files, 1 dismissed" in found.review("docs", "--name", "three").out
-    prompt = found.call("prompts", "--run", "two").out
+    prompt = "\n".join(found.sent_prompts("two"))
     assert "A slogan: it's fine." in prompt, "critics are told"
 
 
@@ -303,7 +303,7 @@ def test_equal_findings_are_one_entry_on_screen_and_in_prompts(
     for line in (2, 5, 8):
         dismiss_line(review_project, "one", line)
     placed(review_project, "two")
-    prompt = review_project.call("prompts", "--run", "two").out
+    prompt = "\n".join(review_project.sent_prompts("two"))
     assert prompt.count('dismissed] "x = 1"') == 1
     assert "(3 equal passages)" in prompt
 

@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -194,16 +195,17 @@ def test_options_that_a_worker_cannot_follow_are_refused(
     assert "--detach" in refused.stderr
 
 
-def test_a_changed_workflow_is_driven_by_a_worker_that_was_started_before(
-    project: CliProject,
-) -> None:
+def test_a_worker_with_older_code_says_so(project: CliProject) -> None:
     """Users change their code between runs and do not think of the worker in the background."""
-    for version in ("1", "2"):
+    for version, status in (("1", "completed"), ("2", "failed")):
         project.write("plain.py", PLAIN.replace("VERSION", version))
         project.signoff("run", "plain.py", "--detach", "--name", f"version-{version}")
-        wait_for_status(project, f"version-{version}", "completed")
+        wait_for_status(project, f"version-{version}", status)
 
+    shown = project.signoff("show", "version-2").stdout
+    assert "a worker keeps the code it started with" in shown
     (worker,) = project.json("workers")
-    log = (project.folder / ".signoff" / "worker.log").read_text()
-    assert "code or settings were changed" in log
-    assert is_alive(worker["pid"])
+    os.kill(worker["pid"], signal.SIGTERM)
+    wait_until(lambda: not is_alive(worker["pid"]), "the end of the worker")
+    project.signoff("resume", "version-2", "--detach")
+    wait_for_status(project, "version-2", "completed")

@@ -556,9 +556,9 @@ def test_a_worker_that_is_stopped_while_the_network_is_cut_ends_and_says_what_be
 
 IMPATIENT_WORKER = """
 import sys
-from signoff.app import stop_watch
 from signoff.cli import main
-stop_watch.PATIENCE_SECONDS = 0.1
+from signoff.cli.commands import worker
+worker.STOP_SECONDS = 0.1
 sys.argv[1:] = ["worker"]
 sys.exit(main())
 """

@@ -16,7 +16,7 @@ import pytest
 from signoff import Outcome, StepContext, StepDef, Workflow
 from signoff.app import changes
 from signoff.app.changes import ChangeWatcher, StoreChange
-from signoff.app.work_signal import work_signal
+from signoff.app.queue_worker import work_signal
 from signoff.core.outcome import Status
 from signoff.core.step import Result
 from signoff.runtime import owner

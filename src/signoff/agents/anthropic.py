@@ -52,10 +52,8 @@ class AnthropicModel(HttpModel):
         system_prompt=True,
         streaming=True,
         prompt_caching=True,
-        model_family="anthropic",
         provider="anthropic",
         chat=True,
-        own_models_only=True,
         model_choice=ModelChoice.REQUIRED,
     )
     client_modules = ("anthropic", "anthropic.resources.messages", "anthropic.resources.models")

@@ -56,9 +56,7 @@ class ClaudeAgent(HeadlessAgent):
         streaming=True,
         prompt_caching=True,
         reports_price=True,
-        model_family="anthropic",
         provider="anthropic",
-        own_models_only=True,
     )
     login_hint = _LOGIN
     install_hint = "npm install -g @anthropic-ai/claude-code"

@@ -38,7 +38,6 @@ class CodexAgent(HeadlessAgent):
         edits_files=True,
         json_schema=True,
         prompt_caching=True,
-        model_family="openai",
         provider="openai",
     )
     login_hint = _LOGIN

@@ -25,7 +25,7 @@ class FileScript(ScriptedAgent):
     """
 
     capabilities = Capabilities(
-        edits_files=True, is_model=False, local_health=True, file_options=("file",)
+        edits_files=True, is_model=False, local_health=True, path_options=("file",)
     )
 
     def __init__(self, *, file: str | Path) -> None:

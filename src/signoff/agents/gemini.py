@@ -49,9 +49,7 @@ class GeminiAgent(HeadlessAgent):
         edits_files=True,
         streaming=True,
         prompt_caching=True,
-        model_family="google",
         provider="gcp.gemini",
-        own_models_only=True,
     )
     login_hint = _LOGIN
     install_hint = "npm install -g @google/gemini-cli"

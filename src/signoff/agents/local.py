@@ -64,7 +64,6 @@ class LocalModel:
         free=True,
         seeds=True,
         length_option="max_tokens",
-        model_family="smollm",
         provider="llama.cpp",
         chat=True,
         judges=False,

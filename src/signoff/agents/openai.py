@@ -38,7 +38,6 @@ class OpenAIModel(HttpModel):
         system_prompt=True,
         streaming=True,
         prompt_caching=True,
-        model_family="openai",
         provider="openai",
         chat=True,
         model_choice=ModelChoice.REQUIRED,

@@ -71,7 +71,7 @@ def build_agent(
 def _options(settings: AgentSettings, factory: plugins.AgentKind) -> dict[str, Any]:
     """Returns the options of an agent, with the paths among them as its kind can use them."""
     can = capabilities_of(factory)
-    return settings.located({*can.file_options, *can.path_options})
+    return settings.located(set(can.path_options))
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
@@ -326,17 +326,6 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
             health = Health(False, f"agents.{name}: {error}")
         if not health.ready:
             yield Problem(_agent_origin(settings, name, "file"), health.detail)
-
-
-def named_files(settings: Settings, root: Path) -> list[Path]:
-    """Returns the files that options of agents name and that count as settings."""
-    found = []
-    for name, agent in settings.agents.items():
-        factory = known_factory(name, agent, root)
-        names = capabilities_of(factory).file_options if factory is not None else ()
-        values = [agent.located(names).get(each) for each in names]
-        found += [Path(each).absolute() for each in values if isinstance(each, str)]
-    return found
 
 
 def unknown_options(settings: Settings, root: Path) -> list[Problem]:

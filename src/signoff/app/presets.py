@@ -56,6 +56,12 @@ def init_project(
     return result
 
 
+def copy_templates(folder: Path) -> list[Path]:
+    """Writes the built-in prompt templates to a folder; raises `UsageError` over existing ones."""
+    writers = [each.templates for each in plugins.notations() if each.templates]
+    return [file for writer in writers for file in plugins.load(writer)(folder)]
+
+
 def _init_project(
     start: Path, environment: Mapping[str, str], chosen: tuple[Preset, Notation] | None
 ) -> InitResult:

@@ -7,22 +7,20 @@ worker that dies loses nothing: its runs are claimed by the next one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from signoff.app.capabilities import WorkerCapabilities
-from signoff.app.hand_over import ensure_worker
-from signoff.app.loaded_files import LoadedFiles
-from signoff.app.lost_workers import MOST_LOST, lost_workers
-from signoff.app.pending_work import has_work, rest_of
 from signoff.app.project import Project
 from signoff.app.resume import DUE, prepare
 from signoff.app.run_files import Warn
 from signoff.app.run_records import living_workers
-from signoff.app.work_signal import WorkSignal, work_signal
+from signoff.core import events as ev
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.errors import (
+    DefinitionChanged,
     HandlerFailed,
     LeaseLost,
     NotTrusted,
@@ -37,8 +35,10 @@ from signoff.errors import (
 from signoff.remedies import Resume
 from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable, Rest
 from signoff.runtime.engine import Engine
+from signoff.runtime.journal import events_in
+from signoff.runtime.listener_port import Topic, subscribed
 from signoff.runtime.ports import Observer
-from signoff.runtime.store_port import FORGOTTEN_SECONDS, DispatchToken, RunRow
+from signoff.runtime.store_port import FORGOTTEN_SECONDS, DispatchToken, RunRow, Store
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""
@@ -53,6 +53,11 @@ _ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARKED)
 
 SOME_RUNS = 200
 """How many runs it looks at for agents that it has not checked yet."""
+
+MOST_LOST = 3
+"""How many processes a run may lose without having recorded anything in between."""
+
+_PROGRESS = (ev.EffectFinished, ev.ItemFinished, ev.StepFinished, ev.StepWorked, ev.RunStopped)
 
 
 class QueueWorker:
@@ -83,8 +88,6 @@ class QueueWorker:
         self._idle_seconds = idle_seconds
         self._warn = warn
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._files = LoadedFiles(project)
-        self._outdated = False
         self._dispatcher = dispatcher
         self._look_seconds = look_seconds
         self._sweep_seconds = sweep_seconds
@@ -92,17 +95,13 @@ class QueueWorker:
         self._claimed_at = float("inf")
         self._stopping = False
 
-    async def work(self, observers: Sequence[Observer] = ()) -> bool:
-        """Claims and drives runs; if cancelled, its runs go back to the queue.
-
-        Returns True if it ended because the project's code or settings were changed: a new
-        process has to continue.
-        """
+    async def work(self, observers: Sequence[Observer] = ()) -> None:
+        """Claims and drives runs; if cancelled, its runs go back to the queue."""
         while True:
             async with self._project.engine(observers) as engine:
                 number = engine.register(self._slots, self._capabilities.names)
                 if not self._is_needed(number):
-                    return False
+                    return
                 self._stopping = False
                 serving = asyncio.create_task(self._serve(engine))
                 try:
@@ -115,8 +114,8 @@ class QueueWorker:
                     await asyncio.gather(serving, return_exceptions=True)
             # No longer listed, it looks once more: a run may have been queued by a process that
             # saw this worker just before.
-            if self._outdated or not self._can_continue():
-                return self._outdated
+            if not self._can_continue():
+                return
 
     def _is_needed(self, number: int) -> bool:
         """Of workers that several processes started at the same time, the first one stays."""
@@ -132,7 +131,7 @@ class QueueWorker:
     async def _claim_and_drive(self, engine: Engine, signal: WorkSignal) -> None:
         time = asyncio.get_running_loop().time
         busy_at = time()
-        while not self._outdated or self._tasks:
+        while True:
             try:
                 await self._claim(engine)
                 if self._tasks:
@@ -147,7 +146,7 @@ class QueueWorker:
 
     async def _claim(self, engine: Engine) -> None:
         """Claims runs for the free slots, and begins to drive them."""
-        if self._free_slots <= 0 or self._is_outdated(engine):
+        if self._free_slots <= 0:
             return
         self._list_again(engine)
         is_due = self._may_claim()
@@ -184,17 +183,6 @@ class QueueWorker:
             return False
         self._swept_at = now
         return True
-
-    def _is_outdated(self, engine: Engine) -> bool:
-        """Tells whether files were changed; the first time, another worker has to take over."""
-        if not self._outdated and self._files.changed():
-            self._outdated = True
-            self._warn("code or settings were changed; a new worker continues with them")
-            if self._tasks:
-                # It drives on what it has, which may take long, and is no worker for others.
-                engine.register(0, ())
-                ensure_worker(self._project)
-        return self._outdated
 
     async def _learned(self) -> bool:
         """Checks the agents that runs need; tells whether this worker can do more now."""
@@ -260,7 +248,7 @@ class QueueWorker:
 
     async def _dispatched(self, engine: Engine, run: str, token: DispatchToken | None) -> Rest:
         """Drives a run until it rests, if the store has something to do for it."""
-        if self._stopping or self._outdated:
+        if self._stopping:
             raise RunBusy("this worker stops; another one has to drive the run")
         if run not in self._tasks:
             try:
@@ -364,10 +352,19 @@ class QueueWorker:
             # Nothing can be recorded about it, or about any run.
             raise
         except SignoffError as error:
-            self._warn(f"{row.name}: {error}")
-            # If another process drives it by now, what becomes of it is decided there.
-            with suppress(LeaseLost, RunBusy):
-                await engine.fail(row.name, error)
+            await self._fail(engine, row, error)
+
+    async def _fail(self, engine: Engine, row: RunRow, error: SignoffError) -> None:
+        if isinstance(error, DefinitionChanged):
+            # Python loads a module once: this worker may have older code than the run's user.
+            hint = "a worker keeps the code it started with, so end it if the code is newer"
+            error = DefinitionChanged(
+                f"{error}; {hint} (`signoff workers` lists it)", remedy=error.remedies
+            )
+        self._warn(f"{row.name}: {error}")
+        # If another process drives it by now, what becomes of it is decided there.
+        with suppress(LeaseLost, RunBusy):
+            await engine.fail(row.name, error)
 
     def _refuse_deadly(self, row: RunRow) -> None:
         """Raises if a run has ended one worker after the other."""
@@ -389,3 +386,83 @@ class QueueWorker:
                 task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
+
+
+def has_work(project: Project, row: RunRow) -> bool:
+    """Tells whether a run can continue now; a dispatcher may ask for it at any time."""
+    is_due = row.due_at is not None and row.due_at <= project.clock.now()
+    match row.status:
+        case Status.QUEUED | Status.RUNNING:
+            return True
+        case Status.PARKED:
+            return is_due
+        case Status.WAITING:
+            return is_due or bool(project.store.items(row.name, state=(ItemState.ANSWERED,)))
+        case _:
+            return False
+
+
+def rest_of(project: Project, run: str) -> Rest:
+    """Returns for how long a run rests; raises `RunBusy` if another process drives it."""
+    row = project.store.row(run)
+    match row.status:
+        case Status.QUEUED:
+            return Rest(0.0)
+        case Status.RUNNING:
+            # The dispatcher asks again, more and more rarely.
+            raise RunBusy(f"run {run!r} is driven by another process")
+        case Status.WAITING | Status.PARKED:
+            now = project.clock.now()
+            return Rest(None if row.due_at is None else max(0.0, row.due_at - now))
+        case _:
+            return Rest(ended=True)
+
+
+def lost_workers(store: Store, row: RunRow) -> int:
+    """Returns how often a run was resumed since it last recorded a result or a stop.
+
+    A run whose code ends its process, by exhausting the memory for example, would be claimed by one
+    worker after the other: each would die, and each would pay again for the call under way.
+    """
+    count = 0
+    for commit in reversed(store.journal(row.id)):
+        for event in reversed(list(events_in([commit], store.blob))):
+            if isinstance(event, _PROGRESS):
+                return count
+            count += isinstance(event, ev.RunResumed)
+    return count
+
+
+class WorkSignal:
+    """What a worker hears of a store, on its event loop."""
+
+    def __init__(self, is_live: Callable[[], bool], heard: asyncio.Event) -> None:
+        self.is_live = is_live
+        """Tells whether the store says when there is work; otherwise it has to be asked."""
+        self._heard = heard
+
+    async def wait(self, tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
+        """Returns when a task is done, the store has notified, or the time is over.
+
+        What it says between two calls is not lost: the next one returns at once.
+        """
+        hearing = asyncio.create_task(self._heard.wait())
+        try:
+            await asyncio.wait(
+                {hearing, *tasks}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            hearing.cancel()
+        self._heard.clear()
+
+
+@contextmanager
+def work_signal(store: Store) -> Iterator[WorkSignal]:
+    """Listens to a store for as long as a worker works."""
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+
+    def hear() -> None:
+        loop.call_soon_threadsafe(heard.set)
+
+    with subscribed(store.listener(), [Topic.WORK], hear) as is_live:
+        yield WorkSignal(is_live, heard)

@@ -1,4 +1,4 @@
-"""Evaluates conditions, regular expressions and globs under a time limit that always holds.
+"""Evaluates conditions and regular expressions under a time limit that always holds.
 
 A regular expression of twenty characters can run for years, and so can a condition. Neither
 can be interrupted in this process, so both are evaluated in a child process that the
@@ -26,9 +26,6 @@ from signoff.documents.bounded_child import SchemaError
 
 SECONDS = 1.0
 """CPU time allowed for one evaluation."""
-
-GLOB_SECONDS = 5.0
-"""CPU time allowed for a glob: searching a hundred thousand files takes a second or two."""
 
 WALL_SECONDS = 30.0
 """Wall-clock time allowed on top of the CPU time, because the machine may be busy."""
@@ -72,12 +69,6 @@ def evaluate(expression: str, values: dict[str, Any], *, linear: bool) -> Any:
 def search(pattern: str, text: str) -> bool:
     """Whether a regular expression matches anywhere in a text."""
     return bool(_CHILD.call("search", pattern, text))
-
-
-def glob(folder: Path, pattern: str, most: int, *, seconds: float = GLOB_SECONDS) -> list[Path]:
-    """Returns the paths below a folder that a glob matches, at most `most` of them."""
-    paths = _CHILD.call("glob", str(folder), pattern, most, seconds=seconds)
-    return [Path(path) for path in paths]
 
 
 def schema_errors(value: Any, schema: dict[str, Any]) -> list[SchemaError]:

@@ -5,17 +5,15 @@ it when a request exceeds its limits. A watchdog thread in here could not do tha
 libraries that do the work hold the interpreter lock.
 """
 
-import os
 import pickle
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from itertools import islice
 from typing import Any
 
 MEMORY_BYTES = 1 << 30
@@ -74,59 +72,6 @@ def program(text: str, folders: tuple[str, ...]) -> Any:
     return _cel(folders).compile(text)
 
 
-def _glob(folder: str, pattern: str, most: int) -> list[str]:
-    return list(islice(_matches(folder, _glob_parts(pattern)), most))
-
-
-def _glob_parts(pattern: str) -> list[re.Pattern[str] | None]:
-    """Returns what each part of a path has to match; None for `**`, which is any folders."""
-    from fnmatch import translate
-    from pathlib import PurePath
-
-    path = PurePath(os.path.normcase(pattern))
-    if path.is_absolute() or not path.parts:
-        raise ValueError(f"{pattern!r} must be relative, and not empty")
-    if any("**" in part and part != "**" for part in path.parts):
-        raise ValueError("'**' can only be an entire part of a path")
-    return [None if part == "**" else re.compile(translate(part)) for part in path.parts]
-
-
-def _matches(folder: str, parts: list[re.Pattern[str] | None]) -> Iterator[str]:
-    """Yields the paths that match, each once.
-
-    `pathlib` searches the tree again for each `**`. Here, every folder is read once, and what is
-    remembered about it is how many parts of the pattern its path may have used up.
-    """
-    start = _with_skipped({0}, parts)
-    if len(parts) in start:
-        yield folder
-    waiting = [(folder, start)]
-    while waiting:
-        folder, used = waiting.pop()
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                name = os.path.normcase(entry.name)
-                tried = [(n, parts[n]) for n in used if n < len(parts)]
-                now = {n + 1 for n, part in tried if part is not None and part.match(name)}
-                # `**` stands for folders, and does not follow links.
-                if entry.is_dir(follow_symlinks=False):
-                    now |= {n for n, part in tried if part is None}
-                now = _with_skipped(now, parts)
-                if len(parts) in now:
-                    yield entry.path
-                if now - {len(parts)} and entry.is_dir():
-                    waiting.append((entry.path, now))
-
-
-def _with_skipped(used: set[int], parts: list[re.Pattern[str] | None]) -> set[int]:
-    """Adds that each `**` that comes next may stand for no folder at all."""
-    found = set(used)
-    for number in range(len(parts)):
-        if number in found and parts[number] is None:
-            found.add(number + 1)
-    return found
-
-
 def schema_errors(
     value: Any, schema: dict[str, Any], path: tuple[str, ...] = ()
 ) -> list[SchemaError]:
@@ -144,7 +89,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "variables": lambda text, folders: list(program(text, folders).variables()),
     "evaluate": lambda text, folders, values: program(text, folders).execute(values),
     "search": lambda pattern, text: re.search(pattern, text) is not None,
-    "glob": _glob,
     "schema_errors": schema_errors,
 }
 

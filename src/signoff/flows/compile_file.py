@@ -14,13 +14,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.flows.warnings import (
-    independence_warnings,
-    relatives,
-    source_problems,
-    source_warnings,
-    verify_warnings,
-)
+from signoff.flows.warnings import source_problems, source_warnings
 from signoff.notation import CompileContext
 from signoff.remedies import PassOption
 
@@ -98,12 +92,6 @@ def _with_critic(read: ReadFlow, agent: str) -> ReadFlow:
 def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
     if read.goal is None and not check_only and flow.config.artifact is None:
         yield Problem(name, "there is no goal", "name a goal file, or add goal: to the flow")
-    rule = flow.config.independence
-    if rule.rule == "different_family" and rule.otherwise == "refuse":
-        found = relatives(flow)
-        if found.same:
-            remedy = "let another agent review or write, or set independence.otherwise: report"
-            yield Problem(name, f"critics are not independent: {found}", remedy)
 
 
 def _warnings(flow: Flow, without_key: Collection[str]) -> Iterator[str]:
@@ -121,8 +109,6 @@ def _warnings(flow: Flow, without_key: Collection[str]) -> Iterator[str]:
     for agent in agents:
         if agent in without_key:
             yield f"the key of {agent} is not set, and a run asks it"
-    yield from independence_warnings(flow)
-    yield from verify_warnings(flow)
     for step in flow.of_kind(StepKind.CRITIQUE):
         yield from _left_out(flow, step)
 

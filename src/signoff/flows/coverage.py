@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from signoff.core.words import FindingStatus
+from signoff.documents.globs import matches
 from signoff.flows.files.skipping import file_coverage
 from signoff.flows.state import reading_key
 from signoff.review.artifact import ArtifactVersion
@@ -19,7 +20,6 @@ from signoff.review.coverage import (
     ReviewCoverage,
 )
 from signoff.review.finding import Finding
-from signoff.review.path_patterns import matches
 
 SKIPPED, UNCHECKED = "skipped", "unchecked"
 """The parts of a run's state with files that are not read, and constraints that do not apply."""

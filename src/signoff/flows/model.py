@@ -22,8 +22,6 @@ from signoff.flows.sections import (
     ConstraintConfig,
     FlowSection,
     GoalField,
-    Independence,
-    IndependenceField,
     LimitsField,
     Many,
     Paths,
@@ -180,7 +178,7 @@ class VerifyConfig(FlowSection):
     """Has severe findings confirmed by another agent before they block."""
 
     agent: AgentName = Field(description="an agent's name")
-    """The agent that confirms findings; best one of another model family than the critics."""
+    """The agent that confirms findings."""
     min_severity: SeverityName = Field(LEAST_BLOCKING, description=f"one of: {SEVERITIES}")
     """The least severity that needs a confirmation."""
 
@@ -227,11 +225,6 @@ class FlowSettings(FileSection, FlowSection):
         description="plateau, oscillation, thrashing, only_new and action",
     )
     """Stop rules besides the round limit."""
-    independence: IndependenceField = Field(
-        default_factory=lambda: Independence.model_construct(rule="none"),
-        description="one of: none, different_family; or a mapping with rule and otherwise",
-    )
-    """Whether critics may share the author's model family."""
     rereview: Literal["all", "changed"] = Field("all", description="one of: all, changed")
     """From the second round on, which constraints are read again: all, or those with open findings
     or a changed passage. Before the end, everything is read in its final form."""

@@ -68,6 +68,7 @@ NOTATION = Notation(
     ),
     definition_files=("goal.yaml", "constraints"),
     schemas="signoff.flows:schemas",
+    templates="signoff.flows.prompt_files:write_templates",
     presets=(
         _preset("docs", "a page checked against its sources: accuracy, structure, clarity, tone"),
         _preset(
@@ -90,11 +91,6 @@ NOTATION = Notation(
         "policy": Command(
             "signoff.flows.commands:policy",
             "Explain findings, or replay a run with another policy.",
-            "Inspect",
-        ),
-        "prompts": Command(
-            "signoff.flows.commands:prompts",
-            "Show the prompts of a flow, or copy their templates.",
             "Inspect",
         ),
     },

@@ -14,7 +14,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -215,30 +215,6 @@ def _goal_from_text(raw: Any) -> Any:
 
 GoalField = Annotated[Goal, BeforeValidator(_goal_from_text, json_schema_input_type=Word | Goal)]
 """A goal's text, or a mapping with its material."""
-
-IndependenceRule = Literal["none", "different_family"]
-
-
-class Independence(FlowSection):
-    """Whether critics may share the author's model family."""
-
-    rule: IndependenceRule = Field("different_family", description="one of: none, different_family")
-    """The rule."""
-    otherwise: Literal["refuse", "report"] = Field("refuse", description="one of: refuse, report")
-    """What happens if critics are not independent."""
-
-
-def _independence_from_rule(raw: Any) -> Any:
-    return {"rule": raw} if raw in ("none", "different_family") else raw
-
-
-IndependenceField = Annotated[
-    Independence,
-    BeforeValidator(
-        _independence_from_rule, json_schema_input_type=IndependenceRule | Independence
-    ),
-]
-"""The rule alone, or a mapping that also says what happens otherwise."""
 
 
 class RoutingRule(FlowSection):

@@ -1,8 +1,7 @@
 """Warnings about a flow: what is odd but not a mistake, so a run starts anyway.
 
-Patterns that match nothing, reviews that no judge sees, sources that cannot be read, critics
-that share the author's model family. Prompts mention missing sources as well, but the user
-who starts a run reads the terminal, not the prompts.
+Patterns that match nothing, reviews that no judge sees, sources that cannot be read. Prompts
+mention missing sources as well, but the user who starts a run reads the terminal.
 """
 
 from __future__ import annotations
@@ -12,13 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from shutil import which
 
-from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, format_path
 from signoff.flows.flow import Flow
 from signoff.flows.model import GenflowConfig
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, SourceBlock
-from signoff.review.families import ModelUse, Relatives, find_relatives
 
 _FILES = (".yaml", ".yml", ".md", ".txt")
 VARIABLE = "{{"
@@ -163,41 +160,3 @@ def source_problems(flow: Flow) -> Iterator[str]:
 
 def _heading(name: str) -> str:
     return f"sources of {name or 'the goal'}"
-
-
-def relatives(flow: Flow) -> Relatives:
-    """Returns which critics share the author's family, or may share it."""
-    author = flow.of_kind(StepKind.GENERATE)[0]
-    return find_relatives(_model_use(flow, flow.agent(author), author.model), _critics(flow))
-
-
-def verify_warnings(flow: Flow) -> Iterator[str]:
-    """Yields which critics have their findings confirmed by an agent of their own family."""
-    if flow.config.verify is None:
-        return
-    agent = flow.config.verify.agent
-    if same := find_relatives(_model_use(flow, agent), _critics(flow)).same:
-        what = f"verify.agent {agent!r} is of the same model family as the critics"
-        yield f"{what} {', '.join(same)}; another family shares fewer of their blind spots"
-
-
-def _critics(flow: Flow) -> dict[str, ModelUse]:
-    return {
-        agent: _model_use(flow, agent, step.model)
-        for step in flow.of_kind(StepKind.CRITIQUE)
-        for agent in flow.agents_of(step)
-    }
-
-
-def independence_warnings(flow: Flow) -> Iterator[str]:
-    """Yields why critics are not independent, where the flow requires it."""
-    if flow.config.independence.rule != "different_family":
-        return
-    found = relatives(flow)
-    if not found.independent:
-        yield f"critics are not independent: {found}"
-
-
-def _model_use(flow: Flow, agent: str, model: str | None = None) -> ModelUse:
-    known = flow.agents.get(agent) or KnownAgent(agent)
-    return ModelUse(agent, known.kind, model or known.model, known.capabilities)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import Field
@@ -18,6 +19,10 @@ from signoff.app.agent_answers import answer_as_agent
 from signoff.app.answering import AnswerInput
 from signoff.app.hand_over import wake
 from signoff.app.named_start import StartRequest
+from signoff.app.news import MOVING, RunNews, news
+from signoff.app.project import Project
+from signoff.app.runs import current_row
+from signoff.core.outcome import Status
 from signoff.documents.control_characters import json_text
 from signoff.mcp.access import MOST_WAIT_SECONDS, ServerOptions, client_name, reported_errors
 from signoff.mcp.bounds import page_of
@@ -25,7 +30,6 @@ from signoff.mcp.replies import NewsReply, Shown, Started, ToolOutcome, news_rep
 from signoff.mcp.sign_off import ask_human, sign_off_request
 from signoff.mcp.starting import start_run
 from signoff.mcp.views import Part, part_of_run
-from signoff.mcp.waiting import wait_for_news
 from signoff.mcp.work import WorkSubmission, take_or_submit
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -143,3 +147,30 @@ def reply(values: Any) -> CallToolResult:
         content=[TextContent(type="text", text=json_text(values, separators=(",", ":")))],
         structured_content=values,
     )
+
+
+LOOK_SECONDS = 0.25
+"""How often to look for commits of other processes."""
+
+
+async def wait_for_news(project: Project, run: str, after: int, seconds: float) -> RunNews:
+    """Returns what changed since commit `after`, once the run is at rest or the time is over.
+
+    While a run is driven there is always something new, and each look would cost the agent a call.
+    """
+    clock = project.clock
+    until = clock.monotonic() + seconds
+    while not await run_sync(_needs_attention, project, run, after):
+        left = until - clock.monotonic()
+        if left <= 0:
+            break
+        await clock.sleep(min(LOOK_SECONDS, left))
+    return await run_sync(news, project, run, after)
+
+
+def _needs_attention(project: Project, run: str, after: int) -> bool:
+    row = current_row(project, project.store.row(run))
+    if row.status in MOVING:
+        return False
+    # A run that waits continues by itself: after an answer, or at its time.
+    return row.head > after or row.status not in (Status.WAITING, Status.PARKED)

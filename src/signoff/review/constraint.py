@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from signoff.documents.globs import matches
 from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.path_patterns import matches
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 

@@ -14,7 +14,6 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from signoff.review.hunk_trace import LabeledChanges, trace_findings
 from signoff.review.hunks import Change, hunk_header, merged_changes, tie_hunks
 
 CONTEXT = 3
@@ -60,30 +59,7 @@ def diff_files(
 
     `labels` are the findings that each hunk answers, recorded by `label_key`.
     """
-    return {
-        path: list(_diff(path, old, new, labels)) for path, old, new in _changed([before, after])
-    }
-
-
-def diff_across(
-    versions: Sequence[Mapping[str, str]], labels: Sequence[Mapping[str, tuple[str, ...]]]
-) -> dict[str, list[DiffHunk]]:
-    """Returns the hunks between the first and the last of several versions, by path.
-
-    `labels` are those of each version but the first.
-    """
-    found: dict[str, list[DiffHunk]] = {}
-    for path, old, new in _changed(versions):
-        texts = [_lines(version.get(path, "")) for version in versions]
-        steps = [
-            _labeled(path, *pair, recorded)
-            for pair, recorded in zip(pairwise(texts), labels, strict=True)
-        ]
-        total = merged_changes(texts[0], texts[-1])
-        traced = trace_findings(steps, total)
-        own = {label_key(path, hunk_header(c)): f for c, f in zip(total, traced, strict=True)}
-        found[path] = list(_diff(path, old, new, own))
-    return found
+    return {path: list(_diff(path, old, new, labels)) for path, old, new in _changed(before, after)}
 
 
 def tied_labels(
@@ -97,33 +73,25 @@ def tied_labels(
     """
     return {
         label_key(path, hunk["diff"].partition("\n")[0]): findings_of(hunk)
-        for path, old, new in _changed([before, after])
+        for path, old, new in _changed(before, after)
         for hunk in tie_hunks(old, new, (), findings.get(path, ()))
     }
 
 
-def _changed(versions: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
-    """Yields the files that differ between the first and the last version, with their texts."""
-    before, after = versions[0], versions[-1]
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yields the files that differ between two versions, with their texts."""
     for path in dict.fromkeys([*before, *after]):
         if before.get(path) != after.get(path):
             yield path, before.get(path, ""), after.get(path, "")
-
-
-def _labeled(
-    path: str, old: Sequence[str], new: Sequence[str], labels: Mapping[str, tuple[str, ...]]
-) -> LabeledChanges:
-    changes, recorded = merged_changes(old, new), _Recorded(path, labels)
-    return LabeledChanges(changes, [recorded.findings(change) for change in changes])
 
 
 def _diff(
     path: str, before: str, after: str, labels: Mapping[str, tuple[str, ...]]
 ) -> Iterator[DiffHunk]:
     old, new = _lines(before), _lines(after)
-    changes, findings = _labeled(path, old, new, labels)
-    for change, margin, found in zip(changes, _margins(changes, len(old)), findings, strict=True):
-        yield _hunk(old, new, change, margin, found)
+    changes, recorded = merged_changes(old, new), _Recorded(path, labels)
+    for change, margin in zip(changes, _margins(changes, len(old)), strict=True):
+        yield _hunk(old, new, change, margin, recorded.findings(change))
 
 
 def findings_of(hunk: Mapping[str, Any]) -> tuple[str, ...]:

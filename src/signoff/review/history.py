@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
 from signoff.review.coverage import ConstraintResult, ReviewCoverage
-from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
+from signoff.review.diff import DiffHunk, diff_files, tied_labels
 from signoff.review.finding import Finding, blocking_first
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
@@ -180,13 +179,12 @@ class ReviewHistory:
         return {}
 
     def _compare(self, before: Version, after: Version) -> dict[str, list[DiffHunk]]:
-        passed = self.versions[before.number - 1 : after.number]
-        if len(passed) < 2:
+        if before.number >= after.number:
             return diff_files(before.files, after.files)
-        labels_by_step = [
-            step.labels or self._tied(earlier, step) for earlier, step in pairwise(passed)
-        ]
-        return diff_across([each.files for each in passed], labels_by_step)
+        # Labels are recorded by line, so they fit only what the version itself has changed. The
+        # hunks of a wider change name findings by the words that they change.
+        labels = after.labels if after.number == before.number + 1 else {}
+        return diff_files(before.files, after.files, labels or self._tied(before, after))
 
     def _tied(self, before: Version, after: Version) -> dict[str, tuple[str, ...]]:
         """Returns the findings that the hunks of a version without labels may answer."""

@@ -14,11 +14,11 @@ from datetime import date
 from typing import ClassVar
 
 from signoff.core.words import FindingStatus, Label
+from signoff.documents.globs import matches
 from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding
 from signoff.review.occurrence import place, with_occurrence
-from signoff.review.path_patterns import matches
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -29,26 +30,28 @@ from signoff.core import events as ev
 from signoff.core.chance import Chance
 from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import FanOutCall, StepContext
-from signoff.core.digest import digest
-from signoff.core.effects import Effect, EffectId, EffectKind, effect_key
+from signoff.core.digest import digest, line_digest
+from signoff.core.effects import Effect, EffectId, EffectKind, Reply, effect_key
+from signoff.core.events import Logged
 from signoff.core.frozen import thaw
+from signoff.core.requests import Request, Response
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits, Spend
 from signoff.core.stop_reason import Sleeping
 from signoff.core.wording import request_digest
+from signoff.errors import AgentBadOutput
 from signoff.runtime.checked_request import ask_checked, map_checked
-from signoff.runtime.effect_errors import error_from_json
+from signoff.runtime.dispatch import PROJECT
+from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
 from signoff.runtime.from_thread import loop_here
-from signoff.runtime.human_reply import ask_human
 from signoff.runtime.in_doubt import settle
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
 from signoff.runtime.run_inbox import BY_HUMAN, RunInbox
 from signoff.runtime.services import EngineServices
-from signoff.runtime.step_log import StepLog
 from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
 
 T = TypeVar("T")
@@ -397,3 +400,53 @@ def _replay(effect: Effect, record: EffectRecord) -> Any:
     if record.error is not None:
         raise error_from_json(record.error)
     return reply_of(effect.kind, thaw(record.reply))
+
+
+LONGEST_LINE = 4000
+"""Characters of a line that are recorded: less than what is stored as a blob of its own."""
+
+
+class StepLog:
+    """What the handler of one attempt has logged so far in this process."""
+
+    def __init__(self, journal: RunJournal) -> None:
+        self._journal = journal
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def add(self, scope: str, text: str) -> None:
+        """Records a line unless it is a repeat; it is committed with what follows it."""
+        line = self._journal.secrets.hide(text)
+        if len(line) > LONGEST_LINE:
+            line = f"{line[: LONGEST_LINE - 1]}…"
+        key = line_digest(line)
+        self._seen[scope, key] += 1
+        recorded = self._journal.state.logged.get(scope, {}).get(key, 0)
+        if self._seen[scope, key] > recorded:
+            self._journal.record(Logged(line, scope))
+
+
+def ask_human(
+    runner: EffectRunner, inbox: RunInbox, call: EffectCall, record: EffectRecord | None
+) -> Any:
+    """Returns a human's answer as the agent's reply; raises `WaitingForAnswer` without one."""
+    answer = inbox.ask(EffectId(f"{call.id}{BY_HUMAN}"), _request(call.effect.payload))
+    call = call._replace(attempt=1 if record is None else record.attempt + 1)
+    runner.record_start(call)
+    if answer.failed:
+        # Bad output, not an agent error: an attempt that knows the reason may do better.
+        raise runner.record_failure(call, with_usage(AgentBadOutput(answer.value), FREE))
+    reply = Reply(answer.value, answer.parsed, FREE, agent=call.agent, by=answer.by or None)
+    return runner.record_reply(call, reply.to_json(), FREE)
+
+
+def _request(payload: Mapping[str, Any]) -> Request:
+    parts = [payload.get("system"), payload["prompt"]]
+    # A human has no working copy, so the files are part of the prompt.
+    files, edit = payload.get("files") or {}, payload.get("edit")
+    parts += [f"----- {name} -----\n{text}" for name, text in files.items()]
+    if files and edit:
+        parts.append("Answer with the whole new text, and nothing else.")
+    elif edit and payload.get("workspace") != PROJECT:
+        parts.append(f"Work in this directory: {payload.get('workspace')}")
+    prompt = "\n\n".join(filter(None, parts))
+    return Response(prompt, payload.get("schema"), about=payload.get("about", {}))

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
+from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
@@ -30,12 +31,11 @@ from signoff.core.stop_reason import (
     StopReason,
 )
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidAnswer, RunBusy, SignoffError
-from signoff.remedies import ShowRun
+from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy, SignoffError
+from signoff.remedies import PassOption, Resume, ShowRun
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.environment import Secrets
-from signoff.runtime.frozen_definition import check_definition
 from signoff.runtime.journal import RunJournal, folded_state, unchanged
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
@@ -44,7 +44,6 @@ from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
 from signoff.runtime.preparation import prepared_params
 from signoff.runtime.process import end_processes
-from signoff.runtime.ready_time import ready_at
 from signoff.runtime.result import RunResult
 from signoff.runtime.run_changes import RunChanges, check_switch, record_changes, record_switch
 from signoff.runtime.runner import Runner
@@ -403,3 +402,44 @@ async def _stop(journal: RunJournal, status: Status, why: StopReason | None) -> 
 
 def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:
     return {item.id for item in inbox.values() if item.state == ItemState.ANSWERED}
+
+
+def ready_at(row: RunRow, items: Iterable[InboxItem], now: float) -> float | None:
+    """Returns when a run began to wait for a worker; None if it did not wait for one.
+
+    A run that a dead process left behind has no such time: when it died is unknown.
+    """
+    if row.needs is None:
+        return None
+    match row.status:
+        case Status.QUEUED:
+            return row.updated_at
+        case Status.PARKED | Status.WAITING:
+            times = [item.answered_at for item in items if item.answered_at is not None]
+            if row.due_at is not None and row.due_at <= now:
+                times.append(row.due_at)
+            return min(times, default=None)
+        case _:
+            return None
+
+
+def check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
+    """Refuses to continue a run with a changed definition, unless the user adopts it."""
+    name = row.name
+    if row.definition != workflow.digest and not adopt:
+        if workflow.name != row.workflow:
+            raise DefinitionChanged(
+                f"run {name!r} belongs to workflow {row.workflow!r}, not to {workflow.name!r}; "
+                "to resume it with that one anyway, adopt it",
+                remedy=PassOption("adopt"),
+            )
+        raise DefinitionChanged(
+            f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
+            f"{workflow.name!r} is now {workflow.digest[:SHORT]}",
+            remedy=Resume(name, adopt=True),
+        )
+    if row.step is not None and row.step not in workflow.steps:
+        raise DefinitionChanged(
+            f"run {name!r} is in step {row.step!r}, which {workflow.name!r} no longer has; "
+            "restore that step, or start a new run"
+        )

@@ -176,10 +176,6 @@ class Capabilities:
     """A request may have the option `seed`; another seed gives another answer."""
     length_option: str = ""
     """The option of a request that limits the tokens of its answer; empty if there is none."""
-    model_family: str | None = None
-    """The family of its default model: critics of the author's family share its blind spots."""
-    own_models_only: bool = False
-    """Every model it can run is of that family, whatever its name."""
     model_choice: ModelChoice = ModelChoice.DEFAULT
     provider: str = ""
     """Who serves its model, by the name that OpenTelemetry uses, such as `openai`."""
@@ -202,11 +198,8 @@ class Capabilities:
     """It passes requests on, and its factory takes the other agents as `agents`."""
     local_health: bool = False
     """Its health depends on nothing but local files, so checking a plan checks it too."""
-    file_options: tuple[str, ...] = ()
-    """Its options that name files which it reads once. They count as settings: a worker starts
-    itself again when one changes."""
     path_options: tuple[str, ...] = ()
-    """Its other options that name files. Relative paths in the settings start at the project's
+    """Its options that name files. Relative paths in the settings start at the project's
     folder, or next to the user's settings file, wherever a command is used."""
 
 

@@ -30,7 +30,6 @@ from signoff.runtime.stored_values import (
     StoredRun,
     WorkerRow,
 )
-from signoff.runtime.transfer_port import RunTransfer
 
 __all__ = [
     "FORGOTTEN_SECONDS",
@@ -384,3 +383,33 @@ class StoreKind:
     setup_sql: Callable[[str, str], str] | None = None
     """Returns the SQL with which an administrator does the same for a role; without one, for the
     user of the URL. None if there is none."""
+
+
+class RunTransfer(Protocol):
+    """What a store does when a run leaves it or arrives."""
+
+    def stage(self, name: str, document: str) -> None:
+        """Stores the document of a run that arrives; it replaces an earlier one of that name."""
+        ...
+
+    def staged(self, name: str) -> str | None:
+        """Returns the document of a run that was staged and not admitted yet."""
+        ...
+
+    def admit(self, name: str) -> None:
+        """Makes the staged document a run; raises `NameTaken` if there is another of this name."""
+        ...
+
+    def retire(
+        self, run: RunId, fence: int, requests: Sequence[tuple[int, str]], target: str
+    ) -> bool:
+        """Deletes a run that was taken with this fence, and remembers where it went.
+
+        False if the fence or the states of its requests are not these any more: someone has
+        answered since the run was read.
+        """
+        ...
+
+    def moved(self, name: str) -> str | None:
+        """Returns where a run of this name went."""
+        ...

@@ -279,7 +279,7 @@ def test_the_default_agent_is_one_that_the_program_or_the_settings_bring(
 
 
 def test_a_compiler_gets_the_agents_of_the_settings(home: Home) -> None:
-    """Whether critics share a model family depends on the agents behind the names."""
+    """What a step may do depends on the agents behind the names."""
     settings = Settings(
         agents={"writer": AgentSettings("ollama", options={"model": "qwen3"})},
         roles={"critic": "writer", "judge": "codex"},

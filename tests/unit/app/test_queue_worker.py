@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from signoff.app import queue_worker
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.hand_over import hand_over, wake
 from signoff.app.project import Project, open_project
@@ -81,7 +80,7 @@ async def working(
     slots: int = 4,
     kind: type[QueueWorker] = QueueWorker,
     look_seconds: float = LOOK_SECONDS,
-) -> AsyncIterator[asyncio.Task[bool]]:
+) -> AsyncIterator[asyncio.Task[None]]:
     worker = kind(project, slots=slots, look_seconds=look_seconds)
     task = asyncio.create_task(worker.work())
     try:
@@ -442,38 +441,3 @@ async def test_an_agent_is_checked_when_a_run_needs_it(project: Project) -> None
             assert "agent:manual" in living_workers(project.store)[0].capabilities
             row = current_row(project, project.store.row("asks"))
             assert row.reason == "no worker has agent:nobody"
-
-
-async def test_a_worker_ends_when_the_code_of_its_project_was_changed(project: Project) -> None:
-    """It would drive new runs with the old code, and refuse them as changed definitions."""
-    await queue(project, "NOTES", "before")
-    with project:
-        async with working(project, look_seconds=0.05) as task:
-            done = Status.COMPLETED
-            await until(lambda: project.store.row("before").status is done, "the first run")
-            flow = project.home.root / "flow.py"
-            flow.write_text(FLOW + "\n# changed\n")
-            project.store.ask_cancel(project.store.row("before").id, "something was written")
-
-            assert await asyncio.wait_for(task, 100) is True
-
-
-async def test_a_worker_with_old_code_finishes_what_it_drives_and_claims_nothing(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A call that is under way is paid for; another worker takes what is new."""
-    started: list[Project] = []
-    monkeypatch.setattr(queue_worker, "ensure_worker", started.append)
-    await queue(project, "HOLDS", "old")
-    with project:
-        async with working(project) as task:
-            await until((project.home.root / "held").exists, "the first call")
-            project.home.config.write_text("roles: {}\n")
-            await queue(project, "NOTES", "new")
-            await until(lambda: started, "the request for another worker")
-            assert living_workers(project.store) == []
-            (project.home.root / "go").touch()
-
-            assert await asyncio.wait_for(task, 100) is True
-        assert project.store.row("old").status is Status.COMPLETED
-        assert project.store.row("new").status is Status.QUEUED

@@ -10,7 +10,6 @@ from signoff.flows.reading import config_from_dict, read_flow, read_flow_file, s
 from signoff.flows.sections import (
     ConstraintConfig,
     Goal,
-    Independence,
     InlineConstraint,
     RoutingConfig,
     RoutingRule,
@@ -142,7 +141,6 @@ def test_every_key_of_a_flow_is_read() -> None:
         convergence=ConvergenceConfig(
             plateau=3, oscillation=2, thrashing=4, only_new=5, action="escalate"
         ),
-        independence=Independence(rule="different_family", otherwise="report"),
         allow_scripts=True,
         limits=Limits(2.5, 100000, 40, 900),
         name="every-key",
@@ -190,7 +188,6 @@ constraints:
 output:
   dir: ../elsewhere
   filename: a/b
-independence: {rule: sometimes}
 limits: {usd: "5"}
 """,
     )
@@ -211,8 +208,7 @@ limits: {usd: "5"}
         "21: constraints.routing.priority_routing[0].range is [3, 1]",
         "23: output.dir is '../elsewhere'",
         "24: output.filename is 'a/b'",
-        "25: independence.rule is 'sometimes'",
-        "26: limits.usd is '5'",
+        "25: limits.usd is '5'",
     ]
 
 
@@ -230,7 +226,6 @@ limits: {usd: "5"}
         ("phases: {}\n" + MINIMAL, "only files without `workflow` have it"),
         ("goal: 5\n" + MINIMAL, "goal is 5"),
         ("goal: {gaol: x, goal: y}\n" + MINIMAL, "did you mean 'goal'? valid: goal, source"),
-        ("independence: maybe\n" + MINIMAL, "one of: none, different_family; or a mapping"),
         ("default_behavior: {HIGH: halt, high: ignore}\n" + MINIMAL, "twice"),
         ("convergence: {plateau: 0}\n" + MINIMAL, "a whole number from 1 to 1000"),
         ("output: {dir: iterations}\n" + MINIMAL, "that folder of a run is reserved"),

@@ -17,7 +17,7 @@ from signoff.app.news import RunNews
 from signoff.app.project import Project
 from signoff.mcp import tools
 from signoff.mcp.http import HttpApp
-from signoff.mcp.waiting import wait_for_news
+from signoff.mcp.tools import wait_for_news
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
 from tests.patience import until

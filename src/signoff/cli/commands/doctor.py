@@ -95,8 +95,7 @@ def abilities(can: Capabilities) -> str:
     """Returns what an agent can do, in a line."""
     declared = asdict(can)
     words = [word for name, word in _ABILITIES.items() if declared[name]]
-    family = [f"model family {can.model_family}"] if can.model_family else []
-    return f"capabilities: {', '.join([*words, *family]) or 'answers prompts'}"
+    return f"capabilities: {', '.join(words) or 'answers prompts'}"
 
 
 def verdict(report: SetupReport) -> str:

@@ -9,7 +9,7 @@ from textwrap import indent
 import click
 
 from signoff.app.home import InitResult
-from signoff.app.presets import init_project, presets
+from signoff.app.presets import copy_templates, init_project, presets
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import near
@@ -23,8 +23,16 @@ from signoff.cli.text import near
     help="Also write a working start: a review flow, a contract, a profile or a skill.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the presets and exit.")
+@click.option(
+    "--templates",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Only copy the prompt templates of review flows to this folder, as a start for your own.",
+)
 @output_options
-def command(folder: Path | None, preset: str | None, listing: bool, out: Output) -> None:
+def command(
+    folder: Path | None, preset: str | None, listing: bool, templates: Path | None, out: Output
+) -> None:
     """Create .signoff/ with settings, constraints/, flows/ and schemas/.
 
     Existing files are left alone, so it is safe to repeat. Commit the folder; its
@@ -36,9 +44,13 @@ def command(folder: Path | None, preset: str | None, listing: bool, out: Output)
       signoff init --preset docs   with a review flow to start from
       signoff init --preset skill  with a procedure for a coding agent
       signoff init --list          list the presets
+      signoff init --templates prompts    then add `prompts: prompts` to a flow
     """
     if listing:
         _list(out)
+        return
+    if templates is not None:
+        _copy_templates(templates, out)
         return
     result = init_project((folder or Path()).absolute(), os.environ, preset)
     run = " ".join(result.run)
@@ -73,6 +85,16 @@ def _print_files(result: InitResult, out: Output) -> None:
         out.line(f"{result.home.path} is already complete")
     if result.to_add:
         out.note(f"next: add this to {near(result.home.config)}:\n{indent(result.to_add, '  ')}")
+
+
+def _copy_templates(folder: Path, out: Output) -> None:
+    files = copy_templates(folder)
+    if out.as_json:
+        out.json({"created": [str(file) for file in files]})
+        return
+    for file in files:
+        out.line(f"created {file}")
+    out.note(f"next: delete what you do not change, and add `prompts: {folder}` to the flow")
 
 
 def _list(out: Output) -> None:

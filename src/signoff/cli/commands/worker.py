@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import signal
+import threading
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Self
 
 import click
 
 from signoff.app.dispatching import open_dispatcher
 from signoff.app.queue_worker import QueueWorker
-from signoff.app.stop_watch import StopWatch
 from signoff.app.store_move import public_address
 from signoff.cli import exits
 from signoff.cli.interrupts import Interrupted, exit_at_once, run_interruptibly
@@ -22,22 +24,60 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.runtime.amounts import count
 from signoff.runtime.ports import Notice, Recorded
-from signoff.runtime.store_port import Store
 
 DEFAULT_SLOTS = 4
 NOT_GIVEN_BACK = (
-    "warning: the database cannot be reached, so the worker ends without giving its runs back; "
-    "another worker takes them over when the database is back and their leases have ended\n"
+    "warning: the worker could not give its runs back in time, and ends without; another worker "
+    "takes them over when the database can be reached and their leases have ended\n"
 )
+
+
+STOP_SECONDS = 15.0
+"""How long a worker with a server may take to stop; it only has to end programs and queue runs."""
+
+
+class StopWatch:
+    """Ends a worker that was stopped and does not end.
+
+    A worker that stops gives its runs back, and waits for a lost server to do so. If the server
+    stays away, that only holds up the service manager, or the person, that stopped the worker.
+    Nothing is lost without it: the leases end, and another worker takes the runs over.
+    """
+
+    def __init__(self, give_up: Callable[[], None]) -> None:
+        """`give_up` is called on a thread of its own, since the worker may block."""
+        self._give_up = give_up
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        # Not first in `stopping`: a signal handler that starts a thread may interrupt a start.
+        threading.Thread(target=self._watch, name="signoff-stop", daemon=True).start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._stopping.set()
+
+    def stopping(self) -> None:
+        """Begins to watch; safe to call from a signal handler."""
+        self._stopping.set()
+
+    def _watch(self) -> None:
+        # A signal that this thread received would not wake the event loop.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        self._stopping.wait()
+        if not self._ended.wait(STOP_SECONDS):
+            self._give_up()
 
 
 class WorkerView(View):
     """Prints a line when a run continues and when it stops; keeps nothing of it."""
 
-    def __init__(self, out: Output, store: Store) -> None:
+    def __init__(self, out: Output) -> None:
         super().__init__()
         self._out = out
-        self.watch = StopWatch(store, self._give_up)
+        self.watch = StopWatch(self._give_up)
 
     def notice(self, notice: Notice) -> None:
         """Prints what a run does, if it is worth a line."""
@@ -89,7 +129,7 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
       signoff worker --slots 16
     """
     with open_here(drives=True) as project:
-        view = WorkerView(out, project.store)
+        view = WorkerView(out)
         dispatcher = open_dispatcher(project) if project.settings.dispatch else None
         worker = QueueWorker(
             project,
@@ -103,12 +143,10 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
         capabilities = f", capabilities {', '.join(labels)}" if labels else ""
         out.note(f"worker with {count(slots, 'slot')} on {database}{capabilities}; ctrl-c ends it")
         try:
-            with view.watch:
-                outdated = run_interruptibly(worker.work([view]), view)
+            # A file is always there.
+            with view.watch if project.store.local_file() is None else nullcontext():
+                run_interruptibly(worker.work([view]), view)
         except Interrupted:
             out.note("stopped")
             return exits.OK
-    if outdated:
-        # Python cannot load changed code again reliably; a new program in this process can.
-        os.execv(sys.executable, sys.orig_argv)  # noqa: S606  # no shell is wanted
     return exits.OK

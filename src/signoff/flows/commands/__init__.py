@@ -1,19 +1,15 @@
-"""The commands of review flows: `signoff policy` and `signoff prompts`."""
+"""`signoff policy`."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli.options import (
-    CliCommand,
     Group,
     complete_run,
-    complete_target,
     debug_option,
     json_option,
     open_here,
@@ -23,10 +19,8 @@ from signoff.cli.text import one_line
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.app.sent_prompts import SentPrompt
     from signoff.cli.output import Output
     from signoff.flows.policy import Explanation, ReviewedRun
-    from signoff.flows.prompt_preview import PromptPreview
     from signoff.flows.replay import Replay
     from signoff.review.finding import Finding
 
@@ -99,74 +93,6 @@ def replay(run: str, file: Path, as_json: bool) -> None:
     with open_here() as project:
         replayed = use_case(recorded_run(project, run), file)
     out.json(replayed.to_json()) if as_json else _print_replay(replayed, out)
-
-
-@click.command(cls=CliCommand)
-@click.argument("flow", required=False, shell_complete=complete_target)
-@click.argument("step", required=False)
-@click.option(
-    "--run",
-    "run",
-    metavar="NAME",
-    shell_complete=complete_run,
-    help="Show what this run has sent, in the latest round of each step; only STEP may be named.",
-)
-@click.option(
-    "--round",
-    "number",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="With --run, show another round.",
-)
-@click.option(
-    "--goal",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The goal of the flow.",
-)
-@click.option(
-    "--write",
-    "folder",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Copy the built-in templates to a folder, as a start for your own.",
-)
-@json_option
-@debug_option
-def prompts(
-    flow: str | None,
-    step: str | None,
-    run: str | None,
-    number: int | None,
-    goal: str | None,
-    folder: Path | None,
-    as_json: bool,
-) -> None:  # fmt: skip
-    """Show the prompts of a flow, or copy their templates.
-
-    Prints what the steps of FLOW send, or one STEP, with the goal, the constraints and the
-    sources filled in. Nothing is sent. Texts in parentheses stand for what a run produces.
-    With --run, prints what a run has sent, word for word.
-
-    Examples:
-      signoff prompts flow.yaml --goal goal.yaml
-      signoff prompts flow.yaml critique
-      signoff prompts --run first-try adjudicate
-      signoff prompts --run first-try --round 1
-      signoff prompts --write prompts    then add `prompts: prompts` to the flow
-    """
-    out = output(as_json)
-    if folder is not None:
-        _write_templates(folder, out)
-        return
-    found = _of_run(run, number, flow, step) if run else _of_flow(flow, step, goal, number)
-    if as_json:
-        out.json([each.to_json() for each in found])
-        return
-    for each in found:
-        _print_prompt(each, out)
-    if not found:
-        out.line("no prompts: no agent is asked, or none has been asked yet")
 
 
 def recorded_run(project: Project, name: str) -> ReviewedRun:
@@ -263,53 +189,3 @@ def _print_replay(replayed: Replay, out: Output) -> None:
         )
     else:
         out.line("the run would not have diverged")
-
-
-def _write_templates(folder: Path, out: Output) -> None:
-    from signoff.flows.prompt_files import write_templates
-
-    files = write_templates(folder)
-    if out.as_json:
-        out.json([str(file) for file in files])
-        return
-    for file in files:
-        out.line(f"wrote {file}")
-    out.line(f"delete what you do not change, and add `prompts: {folder}` to the flow")
-
-
-def _of_flow(
-    target: str | None, step: str | None, goal: str | None, number: int | None
-) -> Sequence[PromptPreview]:
-    from signoff.app.targets import find_workflow
-    from signoff.errors import UsageError
-    from signoff.flows.prompt_preview import previews_of_flow
-
-    if target is None or number is not None:
-        raise click.UsageError("name a flow, a run (--run, with --round) or a folder (--write)")
-    options = {"goal": goal} if goal else {}
-    workflow = find_workflow(target, Path.cwd(), os.environ, options)
-    if workflow.notation != "flows":
-        raise UsageError(f"{target} is not a review flow; only review flows have prompt templates")
-    return previews_of_flow(workflow, step)
-
-
-def _of_run(
-    name: str, number: int | None, first: str | None, second: str | None
-) -> Sequence[SentPrompt]:
-    from signoff.app.sent_prompts import sent_prompts
-
-    if first and second:
-        raise click.UsageError("--run uses the flow of the run: name only a step")
-    with open_here() as project:
-        return sent_prompts(project, name, first, number)
-
-
-def _print_prompt(prompt: PromptPreview | SentPrompt, out: Output) -> None:
-    if prompt.system:
-        out.line(f"===== {prompt.heading}: system prompt", style="bold")
-        out.line(f"{prompt.system}\n")
-    out.line(f"===== {prompt.heading}: prompt", style="bold")
-    # The prompt of a retry has no line break at its end.
-    out.line(f"{str(prompt.prompt).rstrip()}\n")
-    if prompt.schema:
-        out.line("(sent with a JSON schema for the answer, which --json shows)\n")

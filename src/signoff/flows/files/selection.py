@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from signoff.documents.globs import matches
 from signoff.errors import UsageError
 from signoff.flows.files.git import ChangedFile, Repository
 from signoff.flows.files.skipping import (
@@ -28,7 +29,6 @@ from signoff.flows.files.skipping import (
     skip_folder,
 )
 from signoff.review.coverage import ReviewCoverage
-from signoff.review.path_patterns import matches
 
 Skipped = MutableMapping[str, str]
 """Files that are not read, each with the value of its `Skip`."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path, PurePosixPath
 
+from signoff.documents.globs import matches
 from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.errors import UsageError
 from signoff.review.coverage import NotRead, ReviewCoverage
-from signoff.review.path_patterns import matches
 
 IGNORE_FILE = ".signoffignore"
 LARGEST_BYTES = 256_000

@@ -14,14 +14,12 @@ from signoff.flows.state import NOTHING_REVIEWED, FlowState
 from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.material import gather
-from signoff.flows.steps.updates import keep_warnings
 from signoff.flows.steps.work_order import (
     already_applied,
     approved_sections,
     carried_out,
     findings_to_fix,
 )
-from signoff.flows.warnings import independence_warnings, verify_warnings
 from signoff.review.critique import is_critique
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
@@ -41,8 +39,6 @@ class GenerateHandler(FlowHandler):
         update: dict[str, Any] = {}
         if sources is None:
             sources = await gather(ctx, self.flow)
-            found = [*independence_warnings(self.flow), *verify_warnings(self.flow)]
-            update |= keep_warnings(ctx, found)
         gathered = FlowState({**state.raw, "sources": sources})
         prompt = draft_prompt(self.flow, self.step, gathered, ctx.iteration, ctx.feedback)
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)

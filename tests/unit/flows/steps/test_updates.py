@@ -2,15 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from signoff.core.outcome import Status
 from signoff.core.requests import AnswerableBy, is_open_to_agents
-from signoff.flows.model import AdjudicationConfig, VerifyConfig
+from signoff.flows.model import AdjudicationConfig
 from signoff.flows.report import report
-from signoff.flows.sections import Independence
 from signoff.flows.state import UNREVIEWED
 from signoff.flows.steps.updates import LONGEST, shortened
 from signoff.review.behaviors import ConstraintBehavior
@@ -145,32 +143,6 @@ async def test_a_refinement_that_changed_nothing_is_a_warning(tmp_path: Path) ->
         "step": "fix",
         "text": "the refinement changed nothing",
     }
-
-
-async def test_critics_of_the_authors_family_are_one_warning(tmp_path: Path) -> None:
-    """Readers of the result did not see the warning at its start."""
-    steps: list[Any] = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
-    rule = Independence(rule="different_family", otherwise="report")
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), "Text!", passes()])
-
-    result = await play(flow(steps, independence=rule), {"claude": claude}, tmp_path)
-
-    (verdict,) = texts(result)
-    assert result.status is Status.COMPLETED
-    assert verdict.startswith("critics are not independent: ")
-
-
-async def test_a_confirming_agent_of_the_critics_family_is_one_warning(tmp_path: Path) -> None:
-    """Readers of the result did not see the warning at its start."""
-    steps: list[Any] = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
-    claude = ScriptedAgent(["Text.", passes()])
-
-    result = await play(
-        flow(steps, verify=VerifyConfig(agent="claude")), {"claude": claude}, tmp_path
-    )
-
-    (warning,) = texts(result)
-    assert warning.startswith("verify.agent 'claude' is of the same model family as the critics ")
 
 
 async def test_a_verdict_without_a_bill_gets_the_one_that_is_used(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 
 from signoff.app.hand_over import hand_over
-from signoff.app.lost_workers import lost_workers
 from signoff.app.project import Project, open_project
-from signoff.app.queue_worker import QueueWorker
+from signoff.app.queue_worker import QueueWorker, lost_workers
 from signoff.app.start import plan
 from signoff.core import events as ev
 from signoff.core.codec import encode

@@ -9,9 +9,9 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.errors import StepFailed
+from signoff.runtime.attempt_effects import LONGEST_LINE
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Notice, Recorded
-from signoff.runtime.step_log import LONGEST_LINE
 from tests.unit.runtime.engine_fixture import CountingStore, EngineFixture, one_step
 
 OK = Outcome.OK

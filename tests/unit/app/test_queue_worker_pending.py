@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.pending_work import has_work, rest_of
 from signoff.app.project import Project, open_project
+from signoff.app.queue_worker import has_work, rest_of
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy
 from tests.store_suite.journal_writer import JournalWriter, new_request, start_run
