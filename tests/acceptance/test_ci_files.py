@@ -15,13 +15,13 @@ from typing import Any
 import click
 import pytest
 from ruamel.yaml import YAML
-from tests.agent_harness import TextReply
 
 from signoff.cli.entry import signoff
 from tests.acceptance.doc_blocks import sections
 from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.review_project import ReviewProject
 from tests.acceptance.workflow_runner import OURS, Inputs, WorkflowRun, link_program, machine
+from tests.agent_harness import TextReply
 from tests.stubs.anthropic import AnthropicServer
 
 ROOT = Path(__file__).parents[2]

@@ -2,11 +2,9 @@
 
 import select
 import threading
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from signoff.cli import main
@@ -55,44 +53,6 @@ async def test_a_step_changes_everything_or_nothing(library: Library) -> None:
     assert result.status is Status.COMPLETED, result.reason
     assert library.titles() == [*before, "Attempt 2"]
     assert result.state["rows"] == len(before)
-
-
-async def test_a_step_in_a_chain_takes_no_more_round_trips_than_by_hand(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By hand it takes five: two for the transaction, and one for each of three statements."""
-    trips: list[None] = []
-    before: list[int] = []
-    wait = psycopg.Connection.wait
-
-    def counted(*args: Any, **options: Any) -> Any:
-        trips.append(None)
-        return wait(*args, **options)
-
-    def edit(ctx: StepContext) -> dict[str, Any]:
-        before.append(len(trips))
-        ctx.db.stage("UPDATE books SET title = 'Emma' WHERE id = 2")
-        return {"number": len(before)}
-
-    def edited(ctx: StepContext) -> bool:
-        return ctx.db.exists("SELECT 1 FROM books WHERE id = 2")
-
-    step = {
-        "name": "edit",
-        "command": edit,
-        "postconditions": [check("edited", edited)],
-        "next": {"condition": "result.number == 8", "on_true": "end", "on_false": "edit"},
-    }
-    end = {"name": "end", "command": lambda _ctx: {}}
-    database = {"url": library.address, "backup": False}
-    workflow = define_workflow({"type": "books", "database": database, "steps": [step, end]})
-    monkeypatch.setattr(psycopg.Connection, "wait", counted)
-
-    async with Engine(MemoryStore()) as engine:
-        result = await engine.start(workflow, name="run")
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert [after - start for start, after in pairwise(before[4:])] == [4, 4, 4]
 
 
 async def test_a_step_is_not_committed_if_the_work_before_it_is_gone(library: Library) -> None:

@@ -18,7 +18,6 @@ from signoff.guarded_db.confirmations import (
     check_same_rows,
     confirmation_missing,
 )
-from signoff.guarded_db.group_commit import GroupCommit
 from signoff.guarded_db.guard import Guard
 from signoff.guarded_db.impact import (
     Impact,
@@ -55,7 +54,6 @@ class SafeDatabaseClient:
         self._lock = threading.RLock()
         self._reading = GuardedTransaction(connection, write=False)
         self._writing = GuardedTransaction(connection, write=True)
-        self._steps = GroupCommit(connection, _reader(connection, self._guard), self._lock)
 
     @classmethod
     def open(
@@ -175,13 +173,13 @@ class SafeDatabaseClient:
             self._db.commit()
         return items
 
-    def seems_open(self) -> bool:
-        """Whether the connection was not lost, as far as this side can tell without asking."""
+    def is_alive(self) -> bool:
+        """Whether the connection was not lost."""
         if not self._lock.acquire(blocking=False):
-            # Another thread is using it: an answer that arrives now looks like a server that left.
+            # Another thread is using it, and will notice.
             return True
         try:
-            return self._db.seems_open()
+            return self._db.is_alive()
         finally:
             self._lock.release()
 
@@ -281,10 +279,11 @@ class Staged:
         for the transaction itself.
         """
         client = by or self._client
-        marker = Marker(*marker)
-        return client._steps.apply(
-            StepWork(self._statements, postconditions, marker, seconds, note, confirmed, after)
+        work = StepWork(
+            self._statements, postconditions, Marker(*marker), seconds, note, confirmed, after
         )
+        with client._lock:
+            return staging.apply(client._db, _reader(client._db, client._guard), work)
 
     def __len__(self) -> int:
         """Returns the number of statements."""

@@ -12,19 +12,13 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic
 
-from signoff.errors import StoreError
 from signoff.guarded_db.address import Address
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.sources import Source, connect, read_source
 
 MOST_WRITERS = 8
 """Connections to a server that write at the same time; a server or a pool has room for few."""
-IDLE_WRITERS = 4
-"""Connections to a server that are kept for the next step."""
-CHECKED_SECONDS = 60.0
-"""After this time without use, a server is asked whether a connection still works."""
 
 
 class Connections:
@@ -36,12 +30,11 @@ class Connections:
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file; the path may lead to another file by now."""
         self._reader: SafeDatabaseClient | None = None
-        self._read_at = 0.0
         self._leases = 0
         """How many steps use the connection for reading."""
         self._writer: SafeDatabaseClient | None = None
-        self._idle: list[tuple[SafeDatabaseClient, float]] = []
-        """Connections to a server that wrote before, with the time of their last use."""
+        self._idle: list[SafeDatabaseClient] = []
+        """Connections to a server that wrote before."""
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(MOST_WRITERS)
 
@@ -94,20 +87,15 @@ class Connections:
             # a thread that waits for the pool may have it.
             client.close()
             return
-        with self._lock:
-            keep = len(self._idle) < IDLE_WRITERS
-            if keep:
-                self._idle.append((client, monotonic()))
-        if not keep:
-            client.close()
+        self._idle.append(client)
 
     def _idle_writer(self) -> SafeDatabaseClient | None:
         while True:
-            with self._lock:
-                if not self._idle:
-                    return None
-                client, used_at = self._idle.pop()
-            if _works(client, used_at):
+            try:
+                client = self._idle.pop()
+            except IndexError:
+                return None
+            if client.is_alive():
                 return client
             client.close()
 
@@ -115,7 +103,6 @@ class Connections:
         if self._reader is None or not self._is_current(self._reader):
             self._reader, self._writer = self._open(), None
             self._file = self._file_id()
-        self._read_at = monotonic()
         return self._reader
 
     def _open(self) -> SafeDatabaseClient:
@@ -130,7 +117,7 @@ class Connections:
         if self._path is not None:
             # The file is still open, so its inode cannot have been reused.
             return self._file_id() == self._file
-        return _works(client, self._read_at)
+        return client.is_alive()
 
     def _file_id(self) -> tuple[int, int] | None:
         if self._path is None:
@@ -140,16 +127,3 @@ class Connections:
         except OSError:
             return None
         return stat.st_dev, stat.st_ino
-
-
-def _works(client: SafeDatabaseClient, used_at: float) -> bool:
-    """Whether a server can be reached; it closes connections that are idle for long."""
-    if not client.seems_open():
-        return False
-    if monotonic() - used_at < CHECKED_SECONDS:
-        return True
-    try:
-        client.query("SELECT 1 AS alive")
-    except StoreError:
-        return False
-    return True

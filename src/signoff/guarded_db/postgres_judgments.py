@@ -1,40 +1,21 @@
-"""Asks a PostgreSQL server what a statement would do, and remembers it for the same text.
+"""Asks a PostgreSQL server what a statement would do, before it runs.
 
-The server explains a change before it runs: its plan must change the allowed table and no other.
-The server's list of functions says which names in a statement call a function of the project.
-Both can only change with the schema. So a remembered judgment counts for a transaction that finds
-the table and the functions as they were: the same object, no rule added, no function added or
-renamed. Reads cannot change anything; their judgments count for a few seconds.
+The server explains a change: its plan must change the allowed table and no other. The server's
+list of functions says which names in a statement call a function of the project. Nothing is
+remembered: the schema may change between two statements.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from time import monotonic
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from signoff.errors import NotAllowed
 from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.verdict import Allowed, StatementKind
 
-MOST_STATEMENTS = 2_000
-READ_SECONDS = 5.0
-"""How long the judgment of a read counts."""
-
 Query: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-
-SCHEMA_VERSION = """
-SELECT
-    (SELECT count(*) || ' ' || coalesce(sum(xmin::text::bigint), 0)
-     FROM pg_proc WHERE oid >= 16384),
-    (SELECT concat_ws(' ', c.oid, c.relkind, c.relhasrules, c.xmin)
-     FROM pg_class AS c WHERE c.oid = to_regclass($1))
-"""
-"""Two texts. The first changes when a function is added, renamed or replaced; PostgreSQL's own
-have lower numbers. The second changes when another table has the name, or when its kind or its
-rules change."""
 
 _HARMLESS = ALLOWED["postgres"] - {"nextval"}
 _CALLS = """
@@ -80,68 +61,36 @@ WHERE NOT EXISTS (
 """Those that neither belong to a column of the table nor are used by the default of one."""
 
 
-@dataclass(frozen=True)
-class SchemaVersion:
-    """The state of the schema that a judgment depends on."""
+def check_change(
+    sql: str, values: Sequence[object], allowed: Allowed, own: frozenset[str], query: Query
+) -> None:
+    """Raises `NotAllowed` if a statement would do anything but what it is allowed to."""
+    _check_sequences(allowed, query)
+    check_calls(allowed, own, query)
+    _check_plan(query(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}", values), allowed)
 
-    functions: str
-    table: str | None
-    """None if there is no such table."""
 
+def check_calls(allowed: Allowed, own: frozenset[str], query: Query) -> None:
+    """Raises `NotAllowed` if a statement calls a function that it may not call.
 
-class Judgments:
-    """The judgments of the server on the statements of one connection."""
-
-    def __init__(self, own_functions: Iterable[str]) -> None:
-        self._own = frozenset(name.lower() for name in own_functions)
-        self._changes: dict[str, SchemaVersion] = {}
-        self._reads: dict[str, float] = {}
-
-    def check_read(self, sql: str, allowed: Allowed, query: Query) -> None:
-        """Raises `NotAllowed` if a read calls a function that it may not call."""
-        if monotonic() - self._reads.get(sql, -READ_SECONDS) < READ_SECONDS:
-            return
-        self._check_calls(allowed, query)
-        _remember(self._reads, sql, monotonic())
-
-    def check_change(
-        self,
-        sql: str,
-        values: Sequence[object],
-        allowed: Allowed,
-        version: SchemaVersion,
-        query: Query,
-    ) -> bool:
-        """Raises `NotAllowed` if a statement would do anything but what it is allowed to.
-
-        Returns whether the schema is as it was when the statement was last judged.
-        """
-        _check_sequences(allowed, query)
-        if self._changes.get(sql) == version:
-            return True
-        self._check_calls(allowed, query)
-        plan = query(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}", values)
-        _check_plan(plan, allowed)
-        _remember(self._changes, sql, version)
-        return False
-
-    def _check_calls(self, allowed: Allowed, query: Query) -> None:
-        names = allowed.names
-        of_rows = {name for name in names.of_rows if name.lower() not in self._own}
-        of_values = {name for name in names.of_values if name.lower() not in self._own}
-        harmless = {name for name in of_values if name.lower() in _HARMLESS}
-        # The project may have a function by the name of a harmless one.
-        called = (names.called - self._own) | harmless
-        of_values -= harmless
-        if not (called or of_rows or of_values):
-            return
-        found = query(_CALLS, [sorted(called), sorted(of_rows), sorted(of_values)])
-        if found:
-            function = min(str(name) for (name,) in found)
-            raise NotAllowed(
-                f"the statement calls the function {function}, which is not on the list of "
-                "functions without side effects; leave it out, or add it to the guard's functions"
-            )
+    `own` are functions that the project allows, in lower case.
+    """
+    names = allowed.names
+    of_rows = {name for name in names.of_rows if name.lower() not in own}
+    of_values = {name for name in names.of_values if name.lower() not in own}
+    harmless = {name for name in of_values if name.lower() in _HARMLESS}
+    # The project may have a function by the name of a harmless one.
+    called = (names.called - own) | harmless
+    of_values -= harmless
+    if not (called or of_rows or of_values):
+        return
+    found = query(_CALLS, [sorted(called), sorted(of_rows), sorted(of_values)])
+    if found:
+        function = min(str(name) for (name,) in found)
+        raise NotAllowed(
+            f"the statement calls the function {function}, which is not on the list of "
+            "functions without side effects; leave it out, or add it to the guard's functions"
+        )
 
 
 def _check_sequences(allowed: Allowed, query: Query) -> None:
@@ -153,12 +102,6 @@ def _check_sequences(allowed: Allowed, query: Query) -> None:
             f"{min(str(name) for (name,) in found)} is not a sequence of {allowed.table}; "
             "nextval takes numbers for the table of the INSERT only"
         )
-
-
-def _remember(judgments: dict[str, Any], sql: str, value: object) -> None:
-    if len(judgments) >= MOST_STATEMENTS:
-        judgments.clear()
-    judgments[sql] = value
 
 
 def _check_plan(plan: object, allowed: Allowed) -> None:

@@ -23,7 +23,7 @@ from signoff.errors import NotAllowed, OperatorError, StoreError, UsageError
 from signoff.guarded_db.authorizer import Authorizer, authorizer, functions_for
 from signoff.guarded_db.ports import (
     MOST_RESULT_BYTES,
-    VALUE_BYTES,
+    ResultSize,
     Row,
     StatementResult,
     given_back,
@@ -45,7 +45,6 @@ _STEPS_PER_CLOCK_CHECK = 20_000
 """SQLite's own steps between two checks of the clock; about a millisecond."""
 
 _COMPILED_STATEMENTS = 250
-_FETCHED_ROWS = 200
 
 _DENIED = re.compile("not authorized|authorization denied|is prohibited")
 """SQLite's messages after a denial by the authorizer that has no error code of its own."""
@@ -106,9 +105,6 @@ class SqliteConnection:
             self._execute("BEGIN IMMEDIATE" if write else "BEGIN")
             self._changes_when_sealed = None if write else self._db.total_changes
             self._update_schema()
-
-    def expect(self, targets: Iterable[str]) -> None:
-        """Does nothing: SQLite asks about each table while it compiles a statement."""
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
@@ -174,11 +170,7 @@ class SqliteConnection:
         """Aborts the statement that is running."""
         self._db.interrupt()
 
-    def had_stale_plan(self) -> bool:
-        """Whether the schema was in the way; SQLite compiles such statements again by itself."""
-        return False
-
-    def seems_open(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the connection was not lost; a file's never is."""
         return True
 
@@ -339,11 +331,7 @@ def _path_of(connection: sqlite3.Connection) -> Path:
 def _rows(cursor: sqlite3.Cursor) -> Iterator[Row]:
     """Yields the rows of a result; raises `StoreError` when they take too much memory."""
     names = [column[0] for column in cursor.description or ()]
-    size = 0
-    while found := cursor.fetchmany(_FETCHED_ROWS):
-        for row in found:
-            size += VALUE_BYTES * len(row)
-            size += sum(len(value) for value in row if isinstance(value, str | bytes))
-            yield dict(zip(names, row, strict=True))
-        if size > MOST_RESULT_BYTES:
-            raise result_too_large()
+    size = ResultSize()
+    for row in cursor:
+        size.add(row)
+        yield dict(zip(names, row, strict=True))
