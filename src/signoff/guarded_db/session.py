@@ -26,13 +26,11 @@ class GuardedDatabase:
         address: str,
         backups: str | None,
         keep: int,
-        tables: Sequence[str] = (),
     ) -> None:
         """`address` is for backups, which need one even if a function returns connections."""
         self._address = address
         self._backups = Path(backups) if backups else None
         self._keep = keep
-        self._tables = tuple(tables)
         self._connections = Connections(source)
 
     def begin(self) -> StepSession:
@@ -44,7 +42,7 @@ class GuardedDatabase:
         from signoff.guarded_db.backups import Origin
         from signoff.guarded_db.upkeep import Upkeep
 
-        upkeep = Upkeep(self._address, backups=self._backups, keep=self._keep, tables=self._tables)
+        upkeep = Upkeep(self._address, backups=self._backups, keep=self._keep)
         existing = upkeep.backups() if reuse else ()
         found = next((backup.id for backup in existing if backup.reason == reason), None)
         return found or upkeep.backup(reason, origin=Origin.RUN).id
