@@ -13,7 +13,7 @@ from signoff.contracts.compile_file import compile_file
 from signoff.core.outcome import Status
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
-from signoff.guarded_db.connections import Connections
+from signoff.guarded_db.session import Connections
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
