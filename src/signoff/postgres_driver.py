@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff._extras import install_command
 from signoff.errors import ConfigError
-
-if TYPE_CHECKING:
-    from psycopg.pq.abc import PGresult
-
-_SUCCEEDED = frozenset({0, 1, 2, 9, 12})
-"""EMPTY_QUERY, COMMAND_OK, TUPLES_OK, SINGLE_TUPLE and TUPLES_CHUNK, by libpq's numbers: the names
-take longer to look up than the rest of the check."""
 
 
 def driver() -> Any:
@@ -46,18 +39,3 @@ def _parts(url: str) -> dict[str, Any]:
             "the database's address cannot be read; write postgresql://user@host/name"
         ) from error
     return parts
-
-
-def check_result(result: PGresult) -> None:
-    """Raises the driver's error for a statement that failed."""
-    if result.status in _SUCCEEDED:
-        return
-    psycopg = driver()
-    status = psycopg.pq.ExecStatus(result.status)
-    if status.name.startswith("COPY"):
-        raise psycopg.ProgrammingError("COPY cannot be used here")
-    error = psycopg.errors.error_from_result(result)
-    if error.sqlstate is None:
-        # libpq's own words, and not the server's: the connection was lost.
-        raise psycopg.OperationalError(str(error))
-    raise error

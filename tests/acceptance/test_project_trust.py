@@ -83,9 +83,6 @@ PLANTS = {
         "notify: [{on: [ended], webhook: 'http://HOST/x'}]", "run", "ends.py"
     ),
     "a database server": settings("database: 'postgresql://u@HOST/x'", "runs"),
-    "the database of workflows": settings(
-        "data: {url: 'postgresql://u@HOST/x', migrations: .}", "db", "status"
-    ),
     "a dispatcher": settings("dispatch: 'temporal://HOST/x'", "run", "ends.py", "--detach"),
     "a folder of workflows": settings("workflows: [planted.py]", "run", "planted"),
     "a folder of profiles": settings("profiles: {dir: .}", "profile", "show", "planted"),

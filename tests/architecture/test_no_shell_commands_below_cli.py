@@ -9,7 +9,7 @@ SURFACES = ("cli", "testing")
 WORDING = "app/next_commands.py"
 COMMANDS = "commands"
 """The module or package in which a notation keeps the commands that it adds to the command line."""
-VENDORS = ("agents/", "flows/files/git.py", "guarded_db/postgres_", "_extras.py")
+VENDORS = ("agents/", "flows/files/git.py", "_extras.py")
 """Modules that call other programs, whose options they have to name."""
 
 COMMAND = re.compile(

@@ -2,11 +2,9 @@
 
 import select
 import threading
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from signoff.cli import main
@@ -14,7 +12,8 @@ from signoff.contracts import StepContext, define_workflow
 from signoff.contracts.compile_file import compile_file
 from signoff.core.outcome import Status
 from signoff.documents.source_file import SourceFile
-from signoff.guarded_db.connections import Connections
+from signoff.errors import InvalidWorkflow
+from signoff.guarded_db.session import Connections
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
@@ -57,44 +56,6 @@ async def test_a_step_changes_everything_or_nothing(library: Library) -> None:
     assert result.state["rows"] == len(before)
 
 
-async def test_a_step_in_a_chain_takes_no_more_round_trips_than_by_hand(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By hand it takes five: two for the transaction, and one for each of three statements."""
-    trips: list[None] = []
-    before: list[int] = []
-    wait = psycopg.Connection.wait
-
-    def counted(*args: Any, **options: Any) -> Any:
-        trips.append(None)
-        return wait(*args, **options)
-
-    def edit(ctx: StepContext) -> dict[str, Any]:
-        before.append(len(trips))
-        ctx.db.stage("UPDATE books SET title = 'Emma' WHERE id = 2")
-        return {"number": len(before)}
-
-    def edited(ctx: StepContext) -> bool:
-        return ctx.db.exists("SELECT 1 FROM books WHERE id = 2")
-
-    step = {
-        "name": "edit",
-        "command": edit,
-        "postconditions": [check("edited", edited)],
-        "next": {"condition": "result.number == 8", "on_true": "end", "on_false": "edit"},
-    }
-    end = {"name": "end", "command": lambda _ctx: {}}
-    database = {"url": library.address, "backup": False}
-    workflow = define_workflow({"type": "books", "database": database, "steps": [step, end]})
-    monkeypatch.setattr(psycopg.Connection, "wait", counted)
-
-    async with Engine(MemoryStore()) as engine:
-        result = await engine.start(workflow, name="run")
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert [after - start for start, after in pairwise(before[4:])] == [4, 4, 4]
-
-
 async def test_a_step_is_not_committed_if_the_work_before_it_is_gone(library: Library) -> None:
     """A backup may be restored at any time, also while a step is under way."""
 
@@ -119,10 +80,10 @@ async def test_a_step_is_not_committed_if_the_work_before_it_is_gone(library: Li
     assert library.titles() == before
 
 
-async def test_a_contract_file_names_a_server_and_copies_go_into_the_home(
+async def test_a_contract_file_names_a_server_which_is_not_copied(
     library: Library, tmp_path: Path
 ) -> None:
-    """A server has no folder next to it, and a run without a backup cannot be undone."""
+    """Servers are backed up by their owners; a workflow works on one as it does on a file."""
     file = tmp_path / "contract.yaml"
     file.write_text(
         f"type: books\ndatabase: {library.address}\n"
@@ -137,7 +98,7 @@ async def test_a_contract_file_names_a_server_and_copies_go_into_the_home(
 
     assert result.status is Status.COMPLETED, result.reason
     assert "Persuasion" in library.titles()
-    assert list((tmp_path / ".signoff/backups").iterdir())
+    assert "_backup" not in result.state
 
 
 def check(name: str, function: Any) -> dict[str, Any]:
@@ -213,19 +174,32 @@ async def test_many_concurrent_items_share_a_few_connections(library: Library) -
     assert library.titles().count("new") == 200
 
 
-def test_the_database_commands_work_with_a_server(
-    library: Library,
+def test_the_backup_of_a_server_is_refused_when_a_definition_asks_for_it() -> None:
+    """A workflow must not promise a backup that nobody takes."""
+    database = {"url": "postgresql://ann@db/books", "backup": True}
+    steps = [{"name": "add", "command": lambda _ctx: {}}]
+
+    with pytest.raises(InvalidWorkflow, match=r"does not back up a PostgreSQL database.*pg_dump"):
+        define_workflow({"type": "books", "database": database, "steps": steps})
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["migrate"], ["backup"], ["backups"], ["restore", "x", "--yes"]]
+)
+def test_the_commands_for_a_file_name_the_tools_of_a_server(
+    words: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The address and its password are in the environment; backups go into the project home."""
-    (tmp_path / "project/.signoff").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("SIGNOFF_DATA_URL", library.address)
+    """They refuse without connecting, and without showing the password."""
+    (tmp_path / ".signoff").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SIGNOFF_DATA_URL", "postgresql://ann:secret@nowhere.invalid/books")
 
-    codes = [main(["db", *words]) for words in (["backup"], ["backups"], ["status"])]
+    code = main(["db", *words])
+    shown = capsys.readouterr().err
 
-    assert codes == [0, 0, 0], capsys.readouterr().err
-    assert list((tmp_path / "project/.signoff/backups").glob("*.json"))
-    assert "by hand" in capsys.readouterr().out
+    assert code == 2
+    assert "use your own tool for migrations, and pg_dump for backups" in shown
+    assert "secret" not in shown

@@ -1,18 +1,13 @@
-"""Known statements on PostgreSQL: their plans, and what must not depend on them."""
+"""Statements on PostgreSQL that run again and again, and results that are too large."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
 from signoff.errors import StoreError
-from signoff.guarded_db import postgres_statements
-from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.postconditions import Postcondition
 from signoff.guarded_db.staging import Committed, Marker, RolledBack
 from signoff.guarded_db.view import ReadOnlyView
@@ -85,31 +80,6 @@ def test_a_step_notices_that_a_column_is_gone(library: Library) -> None:
             assert work.apply([there], marker=Marker("run", "edit", number)) == Committed(1)
 
 
-def test_a_session_keeps_a_bounded_number_of_plans(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each takes memory of the server for as long as the session lives."""
-    monkeypatch.setattr(postgres_statements, "MOST_PLANS", 2)
-    plans = "SELECT count(*) AS plans FROM pg_prepared_statements"
-    with library.open() as db:
-        texts = [f"SELECT id + {number} AS id FROM books WHERE id = $1" for number in range(5)]
-        found = [db.query(sql, [1])[0]["id"] for _ in range(3) for sql in texts]
-        ((kept,),) = db._db.own(plans)
-
-    assert found == [1, 2, 3, 4, 5] * 3
-    assert kept == 2
-
-
-def test_plans_outlive_a_transaction_that_is_rolled_back(library: Library) -> None:
-    """The driver would drop them all."""
-    refused = "INSERT INTO books (id, title) VALUES ($1, 'twice')"
-    with library.open() as db:
-        for _ in range(4):
-            with pytest.raises(StoreError, match="duplicate key"):
-                db.execute(refused, [1])
-            assert db.query("SELECT title FROM books WHERE id = $1", [1]) == ({"title": "Dune"},)
-
-
 def test_work_is_not_reported_as_committed_if_a_condition_broke_the_transaction(
     library: Library,
 ) -> None:
@@ -170,40 +140,3 @@ def test_texts_of_a_step_are_stored_as_they_are(library: Library, note: str) -> 
             db.staged().apply([], marker=marker, note=note)
 
         assert db.notes(markers) == [note] * 4
-
-
-def test_known_work_takes_no_more_round_trips_than_by_hand(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By hand, a change takes three, and a step with a condition five."""
-    trips: list[None] = []
-    wait = psycopg.Connection.wait
-
-    def counted(*args: Any, **options: Any) -> Any:
-        trips.append(None)
-        return wait(*args, **options)
-
-    monkeypatch.setattr(psycopg.Connection, "wait", counted)
-    change = "UPDATE books SET title = 'Emma' WHERE id = 2"
-
-    def step(db: SafeDatabaseClient, number: int, *conditions: Postcondition) -> None:
-        work = db.staged()
-        work.stage(change)
-        assert work.apply(conditions, marker=Marker("run", "edit", number)) == Committed(1)
-
-    there = Postcondition("there", lambda view: view.exists(READ, [2]))
-    works: list[Callable[[SafeDatabaseClient, int], Any]] = [
-        lambda db, _number: db.query(READ, [1]),
-        lambda db, _number: db.execute(change),
-        step,
-        lambda db, number: step(db, number + 10, there),
-    ]
-    counts = []
-    with library.open() as db:
-        for work in works:
-            for number in range(5):
-                trips.clear()
-                work(db, number)
-            counts.append(len(trips))
-
-    assert counts == [1, 3, 3, 4]

@@ -1,20 +1,17 @@
-"""What is different with a database server: its own parser, lost connections, old tools."""
+"""What is different with a database server: its own parser, and lost connections."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from signoff.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.postgres import PostgresConnection
-from signoff.guarded_db.postgres_values import numbered
+from signoff.guarded_db.postgres import PostgresConnection, numbered
 from signoff.guarded_db.staging import Committed, Marker, RolledBack
-from signoff.guarded_db.upkeep import Upkeep
 from signoff.guarded_db.verdict import Allowed, StatementKind
 from signoff.guarded_db.view import ReadOnlyView
 from tests.contract.library import Library, postgres_library
@@ -121,33 +118,24 @@ def test_a_known_statement_is_judged_again_when_the_schema_has_changed(
     assert len(library.rows("SELECT 1 FROM chapters")) == 3
 
 
-def test_a_known_statement_is_not_explained_again(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asking for the plan takes longer than most statements."""
-    asked: list[str] = []
-    query = PostgresConnection._query
-
-    def counted(self: PostgresConnection, sql: str, params: Sequence[object]) -> Any:
-        asked.append(sql)
-        return query(self, sql, params)
-
-    monkeypatch.setattr(PostgresConnection, "_query", counted)
-    with library.open() as db:
-        for _ in range(5):
-            db.execute("UPDATE books SET title = 'x' WHERE id = 1")
-
-    assert len([sql for sql in asked if sql.startswith("EXPLAIN")]) == 1
-
-
+@pytest.mark.parametrize(
+    ("sql", "allowed"),
+    [
+        ("COMMIT; DELETE FROM books", Allowed(StatementKind.READ)),
+        (
+            "UPDATE books SET title = 'x' WHERE id = 1; DELETE FROM books",
+            Allowed(StatementKind.UPDATE, "books"),
+        ),
+    ],
+)
 def test_several_statements_in_one_text_are_refused_by_the_server_too(
-    connection: PostgresConnection, library: Library
+    connection: PostgresConnection, library: Library, sql: str, allowed: Allowed
 ) -> None:
     """The simple protocol would run them all."""
-    connection.begin(write=False)
+    connection.begin(write=allowed.kind is not StatementKind.READ)
 
     with pytest.raises(StoreError, match="multiple commands"):
-        connection.run("COMMIT; DELETE FROM books", (), Allowed(StatementKind.READ))
+        connection.run(sql, (), allowed)
 
     connection.rollback()
     assert library.titles() == BEFORE
@@ -208,41 +196,6 @@ def test_without_psycopg_the_message_says_how_to_install_it(
         SafeDatabaseClient.open("postgresql://host/name")
 
 
-def test_an_old_dump_program_is_skipped_for_the_servers_own(
-    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Distributions ship one version; it refuses to dump a newer server."""
-    old = tmp_path / "bin"
-    old.mkdir()
-    for name in ("pg_dump", "psql"):
-        (old / name).write_text(
-            f'#!/bin/sh\n[ "$1" = --version ] || exit 1\necho "{name} (PostgreSQL) 9.6.1"\n'
-        )
-        (old / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{old}:/usr/bin:/bin")
-
-    backup = Upkeep(library.address, backups=tmp_path / "backups").backup()
-
-    assert "Dune" in Path(backup.path).read_text(encoding="utf-8")
-
-
-def test_without_a_suitable_dump_program_the_message_names_the_version(
-    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A missing backup must not go unnoticed."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    plain = _as_plain_user(library)
-
-    with pytest.raises(ConfigError, match=r"psql 18 or newer on the PATH.*none was found"):
-        Upkeep(plain, backups=tmp_path / "backups").backup()
-
-
-def test_backups_of_a_server_need_a_folder(library: Library) -> None:
-    """There is no folder next to a server."""
-    with pytest.raises(ConfigError, match="a folder for the backups"):
-        Upkeep(library.address).backup()
-
-
 @pytest.mark.parametrize(
     ("sql", "params", "numbers", "values"),
     [
@@ -263,12 +216,3 @@ def test_a_parameter_without_a_value_is_reported() -> None:
     """The server's own message would be about a colon."""
     with pytest.raises(StoreError, match=":missing"):
         numbered("a = :missing", {"x": 1})
-
-
-def _as_plain_user(library: Library) -> str:
-    """Returns the address for a user who may not read the server's settings."""
-    with closing(library.connect()) as db:
-        db.execute("DROP ROLE IF EXISTS plain")
-        db.execute("CREATE ROLE plain LOGIN")
-        db.execute("GRANT ALL ON SCHEMA public TO plain")
-    return library.address.replace("postgres@", "plain@")

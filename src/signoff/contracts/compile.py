@@ -129,7 +129,20 @@ def describe_definition(definition: WorkflowDefinition) -> dict[str, Any]:
         "type": definition.type,
         "database": _stored_address(database.url) if database else None,
         "steps": [_describe_step(step) for step in definition.steps],
+        "modules": _describe_modules(definition),
     }
+
+
+def _describe_modules(definition: WorkflowDefinition) -> list[list[str]]:
+    checks = [check for step in definition.steps for _, check in step_checks(step)]
+    functions = [check for check in checks if callable(check)]
+    if not functions:
+        return []
+    # Most files have expressions only, and need not wait for this.
+    from signoff.contracts.imported_code import describe_modules
+
+    # A worker that can edit the project must not be able to change what a condition proves.
+    return describe_modules(functions)
 
 
 def _stored_address(url: str) -> str:
@@ -164,13 +177,7 @@ def _describe_condition(condition: Condition) -> list[Any]:
 
 
 def _describe_check(check: Check | str) -> Any:
-    if not callable(check):
-        return check
-    # Most files have expressions only, and need not wait for this.
-    from signoff.contracts.called_code import describe_called
-
-    # A worker that can edit the project must not be able to change what a condition proves.
-    return {"check": describe_code(check), "calls": describe_called(check)}
+    return describe_code(check) if callable(check) else check
 
 
 def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:

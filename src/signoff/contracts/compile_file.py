@@ -29,11 +29,10 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     document, definition = _read(file, context.agent_names)
     definition = _with_default_agent(definition, document, context.default_agent)
     definition = resolve_functions(definition, partial(_locate, document))
-    backups = str((context.home or context.root) / "backups")
     database = definition.database
     located = replace(
         definition,
-        database=database and with_absolute_paths(database, context.root, backups),
+        database=database and with_absolute_paths(database, context.root),
         folder=str(context.root),
     )
     try:

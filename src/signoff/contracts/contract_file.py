@@ -135,10 +135,10 @@ class DatabaseSection(Section):
     """The database that the steps read and change."""
 
     url: Text = Field(title="Its address", description=FILE_OR_SERVER)
-    backup: bool | list[Text] = Field(
-        True,
-        title="Whether to back it up before a run changes it, or which tables of a server",
-        description="true, false, or a list of tables",
+    backup: bool | None = Field(
+        None,
+        title="Whether to back it up before a run changes it: a SQLite file, unless it is false",
+        description="true or false",
     )
     keep: int = Field(
         10, ge=1, title="How many backups are kept", description="a whole number from 1"

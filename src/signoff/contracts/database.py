@@ -100,13 +100,11 @@ def open_database(database: Database) -> WorkflowDatabase:
     """Returns the database that a definition names; connects when it is first used."""
     from signoff.guarded_db.session import GuardedDatabase
 
-    tables = () if isinstance(database.backup, bool) else database.backup
     return GuardedDatabase(
         database.connect or database.url,
         address=database.url,
         backups=database.backups,
         keep=database.keep,
-        tables=tables,
     )
 
 
@@ -133,12 +131,14 @@ def query_problem(sql: str, database: Database) -> str:
     return "a condition can only read" if isinstance(refused, Allowed) else str(refused)
 
 
-def with_absolute_paths(
-    database: Database, folder: Path, server_backups: str | None = None
-) -> Database:
-    """Returns the database with absolute paths; a server has no folder of its own for backups."""
+def is_backed_up(database: Database) -> bool:
+    """Whether a backup is taken before a run first changes a database; a server has its own."""
+    return database.backup is not False and check_address(database.url) is not None
+
+
+def with_absolute_paths(database: Database, folder: Path) -> Database:
+    """Returns the database with absolute paths; the address of a server has none."""
     path = check_address(database.url) if database.url else None
+    url = database.url if path is None else str(folder / path.expanduser())
     backups = str(folder / database.backups) if database.backups else None
-    if path is not None:
-        return replace(database, url=str(folder / path.expanduser()), backups=backups)
-    return replace(database, backups=backups or server_backups)
+    return replace(database, url=url, backups=backups)

@@ -151,7 +151,7 @@ def _database_problems(database: Database | None, locate: Locate) -> Iterator[Pr
         return
     where = locate(("database",))
     if database.connect is not None and not database.url:
-        if database.backup:
+        if database.backup is not False:
             what = "a database with a function for connections is not backed up without a url"
             yield Problem(where, what, "add its url, or choose backup: False")
         return
@@ -160,9 +160,9 @@ def _database_problems(database: Database | None, locate: Locate) -> Iterator[Pr
     except ConfigError as error:
         yield Problem(where, str(error))
         return
-    if path is not None and not isinstance(database.backup, bool):
-        what = "only the backup of a PostgreSQL database can be limited to some tables"
-        yield Problem(where, what, "a file is copied as a whole: backup: true")
+    if path is None and database.backup:
+        what = "signoff does not back up a PostgreSQL database"
+        yield Problem(where, what, "leave out backup: true, and use pg_dump")
 
 
 def _group_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Problem]:

@@ -141,12 +141,12 @@ class Database:
 
     url: str = ""
     """A SQLite file, or a `postgresql://` address."""
-    backup: bool | Sequence[str] = True
-    """Whether a backup is taken before a run first changes it; or the tables to back up."""
+    backup: bool | None = None
+    """Whether a backup is taken before a run first changes it; None means of a SQLite file only."""
     keep: int = 10
     """How many backups are kept."""
     backups: str | None = None
-    """The folder of the backups; None means next to a SQLite file."""
+    """The folder of the backups; None means next to the file."""
     connect: Callable[[], Any] | None = None
     """Returns a connection of sqlite3 or psycopg, instead of connecting to the address."""
 

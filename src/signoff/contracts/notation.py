@@ -68,7 +68,7 @@ NOTATION = Notation(
     commands={
         "db": Command(
             "signoff.guarded_db.commands:db",
-            "Maintain your own database: migrations, backups, restore.",
+            "Maintain your own SQLite database: migrations, backups, restore.",
             "Set up",
         )
     },

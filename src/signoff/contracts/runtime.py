@@ -22,7 +22,13 @@ from signoff.contracts.checkpoint import (
     lookup_result,
 )
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
+from signoff.contracts.database import (
+    StepDatabase,
+    StepKey,
+    WorkflowDatabase,
+    is_backed_up,
+    open_database,
+)
 from signoff.contracts.items import RETRIES
 from signoff.contracts.model import (
     Check,
@@ -175,7 +181,7 @@ class ContractRuntime:
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
         """Takes a backup before the run first uses the database; returns an update of its state."""
         database = self.definition.database
-        if database is None or not database.backup or BACKUP in ctx.step_state:
+        if database is None or not is_backed_up(database) or BACKUP in ctx.step_state:
             return {}
         # Items are recorded, so this is not the address, which may contain a password.
         (backup,) = await ctx.map([ctx.attempt], self._back_up, key="backup", on_failure="keep")

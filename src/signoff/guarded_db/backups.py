@@ -1,7 +1,11 @@
-"""Backups of the user's database: take, list, remove the oldest, check and restore.
+"""Backups of a SQLite file: take, list, remove the oldest, check and restore.
 
 Each backup is a file with a record next to it. The record has the id of the database and the
 digest of the file; a file without a record, or that does not match its record, is not restored.
+A path does not identify a database: restoring a backup of another one that once had the same path
+would destroy this one. So the database has an id of its own, in a table that backups contain.
+
+SQLite's own backup copies a database while other processes use it.
 """
 
 from __future__ import annotations
@@ -10,26 +14,34 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from time import monotonic
+from urllib.parse import quote
 
 from signoff.documents.regular_files import (
     create_private,
     make_private_folders,
     translate_write_errors,
 )
-from signoff.errors import StoreDamaged, StoreError, UnknownName
+from signoff.errors import StoreBusy, StoreDamaged, StoreError, UnknownName, UsageError
+from signoff.guarded_db.ports import GuardedTransaction
+from signoff.guarded_db.sqlite import PATIENCE_SECONDS, SqliteConnection
+from signoff.guarded_db.staging import runs_since
 from signoff.remedies import ListBackups
+from signoff.sqlite_errors import translate_errors
 
 KEEP = 10
 """How many backups of each origin are kept by default; the oldest are removed first."""
 
 _RECORD = ".json"
+_READ_ID = "SELECT id FROM signoff_database"
+_RETRY_SECONDS = 0.05
 
 
 class Origin(StrEnum):
@@ -55,12 +67,10 @@ class Backup:
     database: str
     """The id of its database; see `identity`."""
     place: str
-    """The path or server of that database, as shown to users; a key of stored records."""
+    """The path of that database, as shown to users; a key of stored records."""
     reason: str
     """Why it was taken: by hand, or before a run, a migration or a restore."""
     origin: str
-    tables: Sequence[str] = ()
-    """The tables it contains; empty for the whole database."""
 
 
 @dataclass(frozen=True)
@@ -74,44 +84,21 @@ class Restored:
     """The runs whose work was undone."""
 
 
-class Copies(Protocol):
-    """How one kind of database is copied to a file and back."""
-
-    label: str
-    """The path or server of the database, as shown to users."""
-    suffix: str
-    """The suffix of its backup files."""
-
-    def database_id(self) -> str | None:
-        """Returns the id of the database; None if there is nothing to read."""
-
-    tables: Sequence[str]
-    """The tables that are copied; empty for the whole database."""
-
-    def copy_out(self, target: Path) -> str:
-        """Writes a consistent copy into a new file; returns the id of the database."""
-
-    def verify(self, source: Path, database: str, tables: Sequence[str]) -> None:
-        """Raises if a file is not an intact copy of the database with that id."""
-
-    def copy_in(self, source: Path, tables: Sequence[str], since: str) -> None:
-        """Replaces the content of the database with that of the file, completely or not at all.
-
-        If it contains some tables only, the records of steps that were done `since` are removed:
-        their work may be gone.
-        """
-
-    def runs_since(self, moment: str) -> tuple[str, ...]:
-        """Returns the runs that have changed the database since a time, in ISO 8601."""
-
-
 class Backups:
     """The backups of one database, in one folder."""
 
     def __init__(
-        self, copies: Copies, folder: Path, *, now: Callable[[], float], keep: int = KEEP
+        self,
+        path: Path,
+        folder: Path,
+        *,
+        now: Callable[[], float],
+        keep: int = KEEP,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self._copies = copies
+        self._path = path
+        self._place = str(path.absolute())
+        self._patience = patience
         self._folder = folder
         self._now = now
         self._keep = keep
@@ -141,26 +128,26 @@ class Backups:
         self._verify(backup)
         saved: Backup | None = None
         runs: tuple[str, ...] = ()
-        if self._copies.database_id() is not None:
-            runs = self._copies.runs_since(backup.created_at)
+        if self._database_id() is not None:
+            runs = self._runs_since(backup.created_at)
             saved = self.take(f"before restoring {id_}", origin=Origin.RESTORE, spare=id_)
-        self._copies.copy_in(Path(backup.path), backup.tables, backup.created_at)
+        self._copy_in(Path(backup.path))
         return Restored(backup, saved, runs)
 
     def affected_runs(self, id_: str) -> tuple[str, ...]:
         """Returns the runs whose work a restore would undo."""
         backup = self._find(id_)
-        if self._copies.database_id() is None:
+        if self._database_id() is None:
             return ()
-        return self._copies.runs_since(backup.created_at)
+        return self._runs_since(backup.created_at)
 
     def _take(self, reason: str, origin: Origin) -> Backup:
         make_private_folders(self._folder)
         now = datetime.fromtimestamp(self._now(), UTC)
         id_ = f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
-        target = self._folder / f"{id_}{self._copies.suffix}"
+        target = self._folder / f"{id_}.db"
         with _new_file(target) as unfinished:
-            database = self._copies.copy_out(unfinished)
+            database = self._copy_out(unfinished)
         backup = Backup(
             id=id_,
             created_at=now.isoformat(timespec="microseconds"),
@@ -168,10 +155,9 @@ class Backups:
             size_bytes=target.stat().st_size,
             sha256=_digest(target),
             database=database,
-            place=self._copies.label,
+            place=self._place,
             reason=reason,
             origin=origin.value,
-            tables=tuple(self._copies.tables),
         )
         with _new_file(self._folder / f"{id_}{_RECORD}") as unfinished:
             unfinished.write_text(json.dumps(asdict(backup), indent=1) + "\n", "utf-8")
@@ -179,7 +165,7 @@ class Backups:
 
     def _remove_oldest(self, origin: Origin, spare: str) -> None:
         # Several databases may share a folder, and each keeps its own number of backups.
-        database = self._copies.database_id()
+        database = self._database_id()
         ours = [
             backup
             for backup in self.list()
@@ -204,23 +190,135 @@ class Backups:
 
     def _verify(self, backup: Backup) -> None:
         path = Path(backup.path)
-        current = self._copies.database_id()
+        current = self._database_id()
         if current is not None and backup.database != current:
             raise StoreError(
                 f"backup {backup.id} belongs to another database ({backup.place}) than the one "
                 "that is there now; to restore it, move the current one away first"
             )
-        if current is None and backup.place != self._copies.label:
+        if current is None and backup.place != self._place:
             raise StoreError(
                 f"backup {backup.id} belongs to {backup.place}; it is not restored to "
-                f"{self._copies.label}, which has no content to compare it with"
+                f"{self._place}, which has no content to compare it with"
             )
         if not path.is_file() or _digest(path) != backup.sha256:
             raise StoreDamaged(
                 f"backup {backup.id} is damaged or was changed; choose another one",
                 remedy=ListBackups(),
             )
-        self._copies.verify(path, backup.database, backup.tables)
+        self._check_copy(path, backup.database)
+
+    def _database_id(self) -> str | None:
+        """Returns the id of the database; None if there is nothing to read."""
+        try:
+            with self._connect() as db:
+                return _read_id(db)
+        except StoreBusy:
+            raise
+        except (StoreError, UsageError):
+            return None
+
+    def _runs_since(self, moment: str) -> tuple[str, ...]:
+        """Returns the runs that have changed the database since a time."""
+        with self._connect() as db:
+            return runs_since(db, moment)
+
+    def _copy_out(self, target: Path) -> str:
+        """Writes a consistent copy into a new file; returns the id of the database."""
+        with self._connect() as db:
+            database = _ensure_id(db)
+        with (
+            translate_errors(self._path),
+            self._open(self._path) as source,
+            self._open(target) as copy,
+        ):
+            source.backup(copy, progress=self._patience_limit(), sleep=_RETRY_SECONDS)
+            # Without a write-ahead log the copy is one file, not three.
+            copy.execute("PRAGMA journal_mode = DELETE")
+        return database
+
+    def _check_copy(self, source: Path, database: str) -> None:
+        """Raises if a file is not an intact copy of the database with that id."""
+        try:
+            with self._open_immutable(source) as copy:
+                integrity = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+                ids = copy.execute(_READ_ID).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise StoreDamaged(f"{source} is not a usable backup: {error}") from error
+        if integrity != "ok":
+            raise StoreDamaged(f"{source} is damaged: {integrity}")
+        if ids != [(database,)]:
+            raise StoreError(f"{source} is a backup of another database; it is not restored")
+
+    def _copy_in(self, source: Path) -> None:
+        """Replaces the content of the database with that of the file, in one transaction."""
+        self._move_damaged_file()
+        with (
+            translate_errors(self._path),
+            self._open_immutable(source) as backup,
+            self._open(self._path) as target,
+        ):
+            backup.backup(target, progress=self._patience_limit(), sleep=_RETRY_SECONDS)
+
+    def _move_damaged_file(self) -> None:
+        """Renames a file that is too damaged to be written to, so that nothing is lost."""
+        if not self._path.is_file():
+            return
+        try:
+            with self._open(self._path) as db:
+                db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+                sqlite3.SQLITE_NOTADB,
+                sqlite3.SQLITE_CORRUPT,
+            ):
+                self._path.replace(self._path.with_name(f"{self._path.name}.damaged"))
+                for tail in ("-wal", "-shm"):
+                    self._path.with_name(self._path.name + tail).unlink(missing_ok=True)
+
+    def _connect(self) -> closing[SqliteConnection]:
+        return closing(SqliteConnection(self._path, patience=self._patience))
+
+    def _open(self, path: Path) -> closing[sqlite3.Connection]:
+        return closing(sqlite3.connect(path, isolation_level=None, timeout=self._patience))
+
+    def _open_immutable(self, path: Path) -> closing[sqlite3.Connection]:
+        """Opens a file that no process writes to, without creating files next to it."""
+        address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+        return closing(sqlite3.connect(address, uri=True, isolation_level=None))
+
+    def _patience_limit(self) -> Callable[[int, int, int], None]:
+        """Returns a callback that ends a copy that waits too long for a lock."""
+        deadline = monotonic() + self._patience
+
+        def check(status: int, _remaining: int, _total: int) -> None:
+            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and monotonic() > deadline:
+                raise StoreBusy(f"{self._path} is locked by another process; try again")
+
+        return check
+
+
+def _read_id(db: SqliteConnection) -> str | None:
+    """Returns the database's id, empty if it has none yet, and None if it has no tables."""
+    if not db.own("SELECT 1 FROM sqlite_master LIMIT 1"):
+        return None
+    rows = db.own(_READ_ID) if db.own_table("signoff_database") else []
+    return str(rows[0][0]) if len(rows) == 1 else ""
+
+
+def _ensure_id(db: SqliteConnection) -> str:
+    """Returns the database's id, and gives it one if it has none."""
+    if existing := _read_id(db):
+        return existing
+    with GuardedTransaction(db, write=True):
+        if existing := _read_id(db):
+            # Another process has given it an id a moment ago.
+            return existing
+        new = secrets.token_hex(16)
+        db.own("CREATE TABLE IF NOT EXISTS signoff_database (id TEXT NOT NULL PRIMARY KEY)")
+        db.own("INSERT INTO signoff_database (id) VALUES (?)", [new])
+        db.commit()
+    return new
 
 
 def _read_record(record: Path) -> Backup:
@@ -231,7 +329,7 @@ def _read_record(record: Path) -> Backup:
     path = record.with_name(Path(backup.path).name)
     if backup.id != record.name.removesuffix(_RECORD) or not path.is_file():
         raise ValueError(record.name)
-    return replace(backup, path=str(path), tables=tuple(backup.tables))
+    return replace(backup, path=str(path))
 
 
 def _digest(path: Path) -> str:

@@ -15,9 +15,8 @@ from signoff.cli.options import Group, debug_option, json_option, output, output
 from signoff.cli.output import Output
 
 if TYPE_CHECKING:
-    from signoff.app.home import Home
     from signoff.guarded_db.backups import Backup
-    from signoff.guarded_db.migration_files import MigrationFile
+    from signoff.guarded_db.migrations import MigrationFile
     from signoff.guarded_db.upkeep import Upkeep
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,7 +30,8 @@ Examples:
   signoff db backups
   signoff db restore 20260301-120000-000000-ab12
 
-This is the database your workflows use: `data.url` in the settings, or --database.
+This is the SQLite file your workflows use: `data.url` in the settings, or --database.
+A PostgreSQL database has tools of its own: back it up with pg_dump.
 signoff stores its runs in a database of its own, which it migrates by itself.
 """
 
@@ -42,8 +42,8 @@ def upkeep_command(command: F) -> F:
 
     @click.option(
         "--database",
-        metavar="FILE|URL",
-        help="A SQLite file or a postgresql:// address; default: `data.url`.",
+        metavar="FILE",
+        help="A SQLite file; default: `data.url`.",
     )
     @click.option(
         "--backups",
@@ -76,7 +76,7 @@ def migrations_option(command: F) -> F:
 
 @click.group(cls=Group, epilog=_EPILOG)
 def db() -> None:
-    """Maintain your own database: migrations, backups, restore."""
+    """Maintain your own SQLite database: migrations, backups, restore."""
 
 
 @db.command()
@@ -90,7 +90,6 @@ def status(upkeep: Upkeep, as_json: bool) -> None:
     if as_json:
         values = {
             "database": report.label,
-            "kind": report.dialect,
             "exists": report.exists,
             "applied": [asdict(each) for each in report.applied],
             "pending": [_migration_to_json(each) for each in report.pending],
@@ -98,8 +97,8 @@ def status(upkeep: Upkeep, as_json: bool) -> None:
         }
         out.json(values)
         return
-    missing = "" if report.exists else ", does not exist yet"
-    out.line(f"{report.label} ({report.dialect}{missing})")
+    missing = "" if report.exists else " (does not exist yet)"
+    out.line(f"{report.label}{missing}")
     rows = [
         (f"{each.version:03}_{each.name}", f"applied {each.applied_at}") for each in report.applied
     ]
@@ -194,8 +193,7 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
         runs = list(report.runs)
         out.json({"restored": asdict(report.backup), "saved": saved, "runs": runs})
         return
-    tables = f" (only {', '.join(report.backup.tables)})" if report.backup.tables else ""
-    out.line(f"restored {report.backup.id} to {report.backup.place}{tables}")
+    out.line(f"restored {report.backup.id} to {report.backup.place}")
     if report.runs:
         out.line(f"undone: work of {', '.join(report.runs)}")
     if report.saved is not None:
@@ -256,9 +254,8 @@ def _upkeep(database: str | None, backups_folder: Path | None, migrations: Path 
     return Upkeep(
         _absolute(address, cwd if database is not None else root),
         migrations=migrations or default_migrations or None,
-        backups=backups_folder or default_backups or _server_backups(home, address),
+        backups=backups_folder or default_backups or None,
         keep=settings.keep,
-        tables=tuple(settings.tables),
     )
 
 
@@ -266,12 +263,6 @@ def _absolute(address: str, folder: Path) -> str | Path:
     """Returns an address that does not depend on the current folder."""
     path = address.removeprefix("sqlite:///")
     return address if "://" in path else folder / Path(path).expanduser()
-
-
-def _server_backups(home: Home | None, address: str) -> Path | None:
-    """Returns the default folder for backups of a server; None for a file."""
-    on_server = address.startswith(("postgres://", "postgresql://"))
-    return home.path / "backups" if on_server and home is not None else None
 
 
 def _confirm(upkeep: Upkeep, backup_id: str, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 There are lists of what is allowed: first words, parts of the parsed statement, functions. A text
 that cannot be parsed, or that our lexer and the parser read differently, is refused. This is the
-first line of defense; the databases have a second one (`authorizer`, `postgres`).
+first line of defense; the databases have a second one (`sqlite`, `postgres`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -14,7 +14,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 MOST_RESULT_BYTES = 64_000_000
 """A statement whose result would take more memory is refused."""
-VALUE_BYTES = 50
+_VALUE_BYTES = 50
 """What a value takes in memory besides its content."""
 
 
@@ -26,6 +26,25 @@ def result_too_large() -> StoreError:
     """Returns the error for such a statement."""
     limit = f"{MOST_RESULT_BYTES // 1_000_000} MB"
     return StoreError(f"the result is larger than {limit}; select fewer rows or columns")
+
+
+class ResultSize:
+    """Counts the memory that the rows of a result take, about."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def add(self, row: Sequence[object]) -> None:
+        """Adds a row; raises `StoreError` when the result has become too large."""
+        self._bytes += sum(_VALUE_BYTES + _length(value) for value in row)
+        if self._bytes > MOST_RESULT_BYTES:
+            raise result_too_large()
+
+
+def _length(value: object) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    return 0 if value is None or isinstance(value, int | float) else len(str(value))
 
 
 def given_back() -> UsageError:
@@ -56,9 +75,6 @@ class Connection(Protocol):
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; one that writes locks the database from the start."""
 
-    def expect(self, targets: Iterable[str]) -> None:
-        """Names the tables that the transaction will change; they can be looked at together."""
-
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only; it can still be committed."""
 
@@ -67,12 +83,6 @@ class Connection(Protocol):
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
-
-    def had_stale_plan(self) -> bool:
-        """Whether the last transaction failed because the schema has changed since a statement ran.
-
-        The same work can succeed then.
-        """
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
@@ -95,8 +105,8 @@ class Connection(Protocol):
     def interrupt(self) -> None:
         """Aborts the statement that is running; may be called from another thread."""
 
-    def seems_open(self) -> bool:
-        """Whether the connection was not lost, as far as this side can tell without asking."""
+    def is_alive(self) -> bool:
+        """Whether the connection was not lost; a server is asked."""
 
     def close(self) -> None:
         """Closes the connection, without committing, or gives it back to its owner."""

@@ -1,27 +1,30 @@
 """A connection to the user's PostgreSQL database; the server enforces the guard's verdicts.
 
 PostgreSQL has no authorizer. Instead, reads run in READ ONLY transactions, and the server judges a
-change before it runs (`postgres_judgments`). Every statement uses the protocol that accepts one
-statement at a time.
+change before it runs. Reads and explanations use the protocol that accepts
+one statement at a time, so a text with several of them fails before any of it runs.
 
-A connection of our own has its limits as settings of the session, in which a transaction only
-reads unless it says otherwise. A connection pooler, or a pool of the program, may give each
-transaction another session: there the limits are set in each transaction, and nothing is prepared.
+The limits are set in each transaction: a connection pooler, or a pool of the program, may give
+each transaction another session. For the same reason no statement is prepared.
 """
 
 from __future__ import annotations
 
-import select
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from signoff.errors import StoreBusy, StoreError, WriteFailed
-from signoff.guarded_db.ports import FailedTransactionError, StatementResult, given_back
-from signoff.guarded_db.postgres_grants import missing_grants
-from signoff.guarded_db.postgres_judgments import SCHEMA_VERSION, Judgments, SchemaVersion
-from signoff.guarded_db.postgres_statements import ServerStatements
-from signoff.guarded_db.postgres_values import adapted, json_positions, numbered, with_numbers
+from signoff.errors import NotAllowed, StoreBusy, StoreError, WriteFailed
+from signoff.guarded_db.functions import ALLOWED
+from signoff.guarded_db.lexing import named_parameters
+from signoff.guarded_db.ports import (
+    FailedTransactionError,
+    ResultSize,
+    Row,
+    StatementResult,
+    given_back,
+)
 from signoff.guarded_db.verdict import (
     OWN_SCHEMA,
     Allowed,
@@ -55,6 +58,151 @@ _FAILED = 3
 """The status of a transaction in which a statement has failed."""
 _OPEN = frozenset({1, 2, _FAILED})
 """The status of a transaction that is open. A connection that was lost has another one."""
+_JSON_TYPES = frozenset({114, 3802})
+"""The server's numbers for json and jsonb."""
+
+_TABLE_GRANTS = """
+SELECT format('GRANT %s ON %s TO %I', p.name, t.oid::regclass, current_user)
+FROM (SELECT to_regclass(name) AS oid, privileges FROM unnest($1::text[], $2::text[])
+      AS wanted(name, privileges)) AS t
+CROSS JOIN LATERAL unnest(string_to_array(t.privileges, ',')) AS p(name)
+WHERE t.oid IS NOT NULL AND NOT has_table_privilege(t.oid, p.name)
+ORDER BY 1
+"""
+_SCHEMA_GRANTS = """
+SELECT format('GRANT USAGE ON SCHEMA %I TO %I', n.nspname, current_user)
+FROM pg_namespace AS n WHERE n.nspname = ANY($1::text[])
+AND NOT has_schema_privilege(n.oid, 'USAGE') ORDER BY 1
+"""
+_SEQUENCE_GRANTS = """
+SELECT format('GRANT USAGE ON SEQUENCE %s TO %I', s.oid::regclass, current_user)
+FROM pg_depend AS d JOIN pg_class AS s ON s.oid = d.objid
+WHERE d.refobjid = to_regclass($1) AND d.deptype IN ('a', 'i')
+AND CASE WHEN s.relkind = 'S' THEN NOT has_sequence_privilege(s.oid, 'USAGE') ELSE false END
+ORDER BY 1
+"""
+
+
+# Asks a PostgreSQL server what a statement would do, before it runs.
+#
+# The server explains a change: its plan must change the allowed table and no other. The server's
+# list of functions says which names in a statement call a function of the project. Nothing is
+# remembered: the schema may change between two statements.
+
+
+Query: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+
+_HARMLESS = ALLOWED["postgres"] - {"nextval"}
+_CALLS = """
+WITH names AS (
+    SELECT kind, array_agg(lower(name::name::text COLLATE "C")) AS "all"
+    FROM (SELECT 1 AS kind, unnest($1::text[]) AS name
+          UNION ALL SELECT 2, unnest($2::text[])
+          UNION ALL SELECT 3, unnest($3::text[])) AS found
+    GROUP BY kind
+)
+SELECT DISTINCT n.nspname || '.' || p.proname FROM pg_proc AS p
+JOIN pg_namespace AS n ON n.oid = p.pronamespace
+CROSS JOIN LATERAL (SELECT lower(p.proname::text COLLATE "C") AS name) AS folded
+WHERE pg_function_is_visible(p.oid) AND (
+    (folded.name = ANY((SELECT "all" FROM names WHERE kind = 1)::text[])
+     AND n.nspname <> 'pg_catalog' AND NOT EXISTS (
+        SELECT 1 FROM pg_depend AS d
+        WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'))
+    OR (p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 AND (
+        (folded.name = ANY((SELECT "all" FROM names WHERE kind = 2)::text[])
+         AND n.nspname <> 'pg_catalog' AND EXISTS (
+            SELECT 1 FROM pg_type AS t
+            WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p', 'd')))
+        OR (folded.name = ANY((SELECT "all" FROM names WHERE kind = 3)::text[])
+            AND NOT (n.nspname = 'pg_catalog' AND p.provolatile = 'i')))))
+"""
+"""The functions that a statement calls: the project's own by the name of a harmless one, one with
+a row as its argument as `row.f`, and any other one as `value.f`. Immutable functions of
+PostgreSQL have no side effects. Functions of extensions are on the list by their names. The server
+cuts names off and folds them as it does when it looks for a function."""
+
+
+_OTHER_SEQUENCES = """
+SELECT name FROM unnest($1::text[]) AS named (name)
+WHERE NOT EXISTS (
+    SELECT 1 FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
+        ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+    WHERE (d.classid = 'pg_class'::regclass AND d.objid = to_regclass(name)
+           AND d.refclassid = 'pg_class'::regclass AND d.refobjid = to_regclass($2))
+       OR (a.adrelid = to_regclass($2) AND d.refclassid = 'pg_class'::regclass
+           AND d.refobjid = to_regclass(name)))
+"""
+"""Those that neither belong to a column of the table nor are used by the default of one."""
+
+
+def check_change(
+    sql: str, values: Sequence[object], allowed: Allowed, own: frozenset[str], query: Query
+) -> None:
+    """Raises `NotAllowed` if a statement would do anything but what it is allowed to."""
+    _check_sequences(allowed, query)
+    check_calls(allowed, own, query)
+    _check_plan(query(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}", values), allowed)
+
+
+def check_calls(allowed: Allowed, own: frozenset[str], query: Query) -> None:
+    """Raises `NotAllowed` if a statement calls a function that it may not call.
+
+    `own` are functions that the project allows, in lower case.
+    """
+    names = allowed.names
+    of_rows = {name for name in names.of_rows if name.lower() not in own}
+    of_values = {name for name in names.of_values if name.lower() not in own}
+    harmless = {name for name in of_values if name.lower() in _HARMLESS}
+    # The project may have a function by the name of a harmless one.
+    called = (names.called - own) | harmless
+    of_values -= harmless
+    if not (called or of_rows or of_values):
+        return
+    found = query(_CALLS, [sorted(called), sorted(of_rows), sorted(of_values)])
+    if found:
+        function = min(str(name) for (name,) in found)
+        raise NotAllowed(
+            f"the statement calls the function {function}, which is not on the list of "
+            "functions without side effects; leave it out, or add it to the guard's functions"
+        )
+
+
+def _check_sequences(allowed: Allowed, query: Query) -> None:
+    """Raises `NotAllowed` for a number of another table's sequence: no rollback gives it back."""
+    if not allowed.names.sequences:
+        return
+    if found := query(_OTHER_SEQUENCES, [sorted(allowed.names.sequences), allowed.target]):
+        raise NotAllowed(
+            f"{min(str(name) for (name,) in found)} is not a sequence of {allowed.table}; "
+            "nextval takes numbers for the table of the INSERT only"
+        )
+
+
+def _check_plan(plan: object, allowed: Allowed) -> None:
+    changes = set(_changes(plan))
+    locks = allowed.kind is StatementKind.LOCK
+    if changes != (set() if locks else {(allowed.kind.value, allowed.table)}):
+        planned = ", ".join(sorted(" ".join(change) for change in changes)) or "nothing"
+        raise NotAllowed(
+            f"the server would do something else ({planned}); use a plain statement on one "
+            "table, without rules or views"
+        )
+
+
+def _changes(node: object) -> Iterator[tuple[str, str]]:
+    """Yields each change in a plan: the operation and the table."""
+    if isinstance(node, str):
+        yield from _changes(json.loads(node))
+    elif isinstance(node, Mapping):
+        if node.get("Node Type") == "ModifyTable":
+            table = node.get("Relation Name") or node.get("Alias") or "?"
+            yield str(node.get("Operation", "?")).lower(), str(table).lower()
+        yield from _changes(list(node.values()))
+    elif isinstance(node, list | tuple):
+        for part in node:
+            if not isinstance(part, str):
+                yield from _changes(part)
 
 
 class PostgresConnection:
@@ -72,65 +220,45 @@ class PostgresConnection:
         give_back: Callable[[], Any] | None = None,
     ) -> None:
         """`give_back` is called in the end with a connection of the user, which else is closed."""
-        self._driver_error: type[psycopg.Error] = driver().Error
+        self._psycopg = driver()
+        self._driver_error: type[psycopg.Error] = self._psycopg.Error
         self._statement_seconds = statement_seconds
-        self._judgments = Judgments(functions)
-        self._versions: dict[str, SchemaVersion] = {}
-        self._targets: set[str] = set()
-        """Tables that were changed before."""
-        self._expected: tuple[str, ...] = ()
-        self._json: dict[str, frozenset[int]] = {}
+        self._functions = frozenset(name.lower() for name in functions)
         self._own_tables: dict[str, str] = {}
-        self._settings = {
+        limits = {
             # The guard takes backslashes in strings literally.
             "standard_conforming_strings": "on",
             "lock_timeout": f"{int(patience * 1000)}",
             "statement_timeout": f"{int(statement_seconds * 1000)}",
             "idle_in_transaction_session_timeout": "600000",
         }
+        self._limits = "; ".join(f"SET LOCAL {name} = {value}" for name, value in limits.items())
         self._give_back = give_back
         self._borrowed = not isinstance(database, str)
         if not isinstance(database, str):
             self._borrow(database)
-        else:
-            self.label = label_of(database)
-            with self._translate_errors():
-                self._db, self._shared = self._connect(database, patience)
-        self._statements = ServerStatements(self._db, keep_plans=not self._shared)
-        self._pgconn = self._db.pgconn
-        self._poll: select.poll | None = None
-        local = [f"SET LOCAL {name} = {value}" for name, value in self._settings.items()]
-        self._local_settings = "".join(f"; {each}" for each in local) if self._shared else ""
+            return
+        self.label = label_of(database)
+        with self._translate_errors():
+            self._db = self._psycopg.connect(
+                database, autocommit=True, connect_timeout=max(2, int(patience))
+            )
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
-        self._statements.had_stale_plan = False
-        self._versions.clear()
-        self._expected = ()
         if self._borrowed and self._give_back is None:
             raise given_back()
-        if not (write or self._shared):
-            # Each statement is a transaction of its own, which can only read.
-            return
-        mode = "READ WRITE" if write else "READ ONLY"
-        self._statements.defer(f"BEGIN {mode}{self._local_settings}")
-
-    def expect(self, targets: Iterable[str]) -> None:
-        """Looks at the tables that will be changed together with the next statement."""
-        # One that the server cannot look up has to fail together with its own statement.
-        self._expected = tuple(self._targets.intersection(targets))
+        self.own(f"BEGIN {'READ WRITE' if write else 'READ ONLY'}; {self._limits}")
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
-        # If nothing is read any more, it is not sent at all.
-        self._statements.defer("SET TRANSACTION READ ONLY")
+        self.own("SET TRANSACTION READ ONLY")
 
     def commit(self) -> None:
         """Commits the transaction, if one is open."""
-        self._statements.discard_deferred()
         if not self._in_transaction():
             return
-        if self._pgconn.transaction_status == _FAILED:
+        if self._db.info.transaction_status == _FAILED:
             # The server would roll it back, and report no error.
             raise FailedTransactionError(
                 "a statement of the transaction has failed, so nothing was committed; a condition "
@@ -140,24 +268,23 @@ class PostgresConnection:
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
-        self._statements.discard_deferred()
         if self._in_transaction():
             self.own("ROLLBACK")
-
-    def had_stale_plan(self) -> bool:
-        """Whether the last transaction failed because of a plan, which is forgotten by now."""
-        return self._statements.had_stale_plan
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
         text, values = numbered(sql, params)
         try:
-            values = adapted(values, lambda: self._json_positions(text))
+            values = _adapted(values, lambda: self._json_positions(text))
             if allowed.kind is StatementKind.READ:
-                return self._read(text, values, allowed)
-            return self._change(text, values, allowed)
+                check_calls(allowed, self._functions, self._ask)
+                return StatementResult(_by_name(*self._read(text, values)), 0)
+            check_change(text, values, allowed, self._functions, self._ask)
+            names, rows, changed = self._execute(text, values)
         except self._driver_error as error:
             raise self._translate(error, allowed) from error
+        is_lock = allowed.kind is StatementKind.LOCK
+        return StatementResult(_by_name(names, rows), 0 if is_lock else changed)
 
     def changes_so_far(self) -> int:
         """Returns how many rows this transaction has changed, by the server's own statistics."""
@@ -170,18 +297,12 @@ class PostgresConnection:
         return int(changes)
 
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Runs a statement of signoff's own."""
+        """Runs a statement of signoff's own; without values, there may be several in the text."""
         try:
-            if not params:
-                return self._statements.command(sql)
-            targets, self._expected = self._expected, ()
-            lookups = [(SCHEMA_VERSION, [target]) for target in targets]
-            rows, *found = self._statements.own((with_numbers(sql), params), *lookups)
-            for target, ((functions, table),) in zip(targets, found, strict=True):
-                self._versions[target] = SchemaVersion(functions, table)
-            return rows
+            _names, rows, _changed = self._execute(_with_numbers(sql) if params else sql, params)
         except self._driver_error as error:
             raise self._translate(error) from error
+        return rows
 
     def can_return(self, table: str) -> bool:
         """Whether a change of this table can return its rows."""
@@ -219,83 +340,67 @@ class PostgresConnection:
             self._db.autocommit = self._autocommit
         give_back()
 
-    def seems_open(self) -> bool:
-        """Whether the server has not closed the connection, as far as this side can tell."""
-        if self._db.closed:
-            return False
-        if self._poll is None:
-            self._poll = select.poll()
-            self._poll.register(self._db.fileno(), select.POLLIN)
-        # An idle connection has nothing to read, unless the server has ended it.
-        return not self._poll.poll(0)
-
-    def _connect(self, url: str, patience: float) -> tuple[psycopg.Connection[Any], bool]:
-        """Returns a connection, and whether a pooler shares its sessions with others."""
-        psycopg = driver()
-        settings = {**self._settings, "default_transaction_read_only": "on"}
-        given = psycopg.conninfo.conninfo_to_dict(url).get("options") or ""
-        options = [str(given), *(f"-c {name}={value}" for name, value in settings.items())]
-        common = {
-            "autocommit": True,
-            "cursor_factory": psycopg.RawCursor,
-            "connect_timeout": max(2, int(patience)),
-        }
+    def is_alive(self) -> bool:
+        """Whether the server answers; it may close a connection that is idle for long."""
         try:
-            db = psycopg.connect(url, options=" ".join(options).strip(), **common)
-        except psycopg.OperationalError as error:
-            # Poolers refuse settings that they cannot keep apart for each client.
-            if "startup parameter" not in str(error):
-                raise
-            return psycopg.connect(url, prepare_threshold=None, **common), True
-        # Others ignore them.
-        shown = db.execute("SHOW default_transaction_read_only").fetchone()
-        if shown != ("on",):
-            db.prepare_threshold = None
-            return db, True
-        return db, False
+            self._execute("SELECT 1")
+        except self._driver_error:
+            return False
+        return True
 
     def _borrow(self, database: psycopg.Connection[Any]) -> None:
-        psycopg = driver()
         self.label = f"database {database.info.dbname} on {database.info.host or 'this machine'}"
-        self._shared = True
         self._give_back = self._give_back or database.close
         with self._translate_errors():
-            if database.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            if database.info.transaction_status != self._psycopg.pq.TransactionStatus.IDLE:
                 database.rollback()
             self._autocommit = database.autocommit
             database.autocommit = True
         self._db = database
 
     def _in_transaction(self) -> bool:
-        return self._pgconn.transaction_status in _OPEN
+        return self._db.info.transaction_status in _OPEN
 
-    def _query(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
-        return self._statements.own((sql, params))[0]
+    def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
+        # The program that has lent the connection may have set other cursors and rows.
+        cursor: psycopg.RawCursor[tuple[Any, ...]] = self._psycopg.RawCursor(
+            self._db, row_factory=self._psycopg.rows.tuple_row
+        )
+        return cursor
 
-    def _read(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
-        self._judgments.check_read(sql, allowed, self._query)
-        return StatementResult(self._statements.read(sql, values).by_name(), 0)
+    def _read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Reads rows as they arrive, until they are too many."""
+        cursor, size = self._cursor(), ResultSize()
+        rows = []
+        # If it is closed early, the driver cancels the statement.
+        with closing(cursor.stream(sql, values)) as arriving:  # type: ignore[type-var]
+            for row in arriving:
+                size.add(row)
+                rows.append(row)
+        return _names(cursor), rows
 
-    def _change(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
-        version = self._version(allowed.target)
-        if not self._judgments.check_change(sql, values, allowed, version, self._query):
-            self._statements.forget(sql)
-        found = self._statements.run(sql, values)
-        changed = 0 if allowed.kind is StatementKind.LOCK else found.changed
-        return StatementResult(found.by_name(), changed)
+    def _ask(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return self._read(sql, values)[1]
 
-    def _version(self, target: str) -> SchemaVersion:
-        """Returns the state of the schema in this transaction."""
-        if target not in self._versions:
-            ((functions, table),) = self._query(SCHEMA_VERSION, [target])
-            self._versions[target] = SchemaVersion(functions, table)
-            self._targets.add(target)
-        return self._versions[target]
+    def _execute(
+        self, sql: str, values: Sequence[object] = ()
+    ) -> tuple[list[str], list[tuple[Any, ...]], int]:
+        """Returns the names of columns, the rows, and how many rows the server counted."""
+        cursor = self._cursor()
+        cursor.execute(sql, values or None, prepare=False)
+        rows = cursor.fetchall() if cursor.description else []
+        size = ResultSize()
+        for row in rows:
+            size.add(row)
+        return _names(cursor), rows, max(cursor.rowcount, 0)
 
     def _json_positions(self, sql: str) -> frozenset[int]:
-        if sql not in self._json:
-            self._json[sql] = json_positions(self._db, sql)
-        return self._json[sql]
+        """Returns the positions of the parameters for which the server expects JSON."""
+        server = self._db.pgconn
+        server.prepare(b"", sql.encode())
+        described = server.describe_prepared(b"")
+        types = map(described.param_type, range(described.nparams))
+        return frozenset(position for position, each in enumerate(types) if each in _JSON_TYPES)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -313,7 +418,7 @@ class PostgresConnection:
             return StoreError(f"the statement took more than {self._statement_seconds:g} seconds")
         if code == _DENIED:
             return self._denied(reason, allowed)
-        psycopg = driver()
+        psycopg = self._psycopg
         is_lost = not code and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         if code.startswith(("08", "57P")) or is_lost:
             return WriteFailed(f"{self.label} cannot be used ({reason}); check that it runs")
@@ -325,8 +430,82 @@ class PostgresConnection:
         """Returns an error that names the grants that are missing."""
         grants: list[str] = []
         # The transaction has failed, and only a new one can read the catalog.
-        with suppress(driver().Error):
-            self._statements.command("ROLLBACK")
-            grants = missing_grants(self._query, allowed)
+        with suppress(self._driver_error):
+            self._execute("ROLLBACK")
+            grants = self._missing_grants(allowed)
         how = f"; the owner can run: {'; '.join(grants)}" if grants else ""
         return StoreError(f"{self.label}: {reason}{how}", remedy=SetUpDatabase())
+
+    def _missing_grants(self, allowed: Allowed | None) -> list[str]:
+        """Returns the GRANT statements that a statement needs, or signoff's own records."""
+        if allowed is None:
+            own = [f"{OWN_SCHEMA}.signoff_steps", "signoff_steps"]
+            # Names in a schema that may not be used cannot even be looked up.
+            missing = self._texts(_SCHEMA_GRANTS, [OWN_SCHEMA])
+            return missing or self._texts(_TABLE_GRANTS, own, ["SELECT,INSERT"] * len(own))
+        names = sorted(allowed.names.tables - {allowed.table})
+        wanted = dict.fromkeys(names, "SELECT")
+        if allowed.target:
+            wanted[allowed.target] = f"SELECT,{_privileges(allowed)}"
+        schemas = [allowed.target.split(".")[0]] if "." in allowed.target else []
+        if missing := self._texts(_SCHEMA_GRANTS, schemas):
+            return missing
+        missing = self._texts(_TABLE_GRANTS, list(wanted), list(wanted.values()))
+        if allowed.kind is StatementKind.INSERT:
+            missing += self._texts(_SEQUENCE_GRANTS, allowed.target)
+        return missing
+
+    def _texts(self, sql: str, *values: object) -> list[str]:
+        return [str(row[0]) for row in self._ask(sql, values)]
+
+
+def _privileges(allowed: Allowed) -> str:
+    if allowed.kind is StatementKind.LOCK:
+        return "UPDATE"
+    return f"{allowed.kind.upper()},UPDATE" if allowed.replaces else allowed.kind.upper()
+
+
+def numbered(sql: str, params: Params) -> tuple[str, list[object]]:
+    """Returns a statement with `$1` instead of each `:name`, and the values in that order."""
+    if not isinstance(params, Mapping):
+        return sql, list(params)
+    order: dict[str, int] = {}
+    pieces, last = [], 0
+    for match in named_parameters(sql, "postgres"):
+        number = order.setdefault(match[1], len(order) + 1)
+        pieces += [sql[last : match.start()], f"${number}"]
+        last = match.end()
+    if missing := [name for name in order if name not in params]:
+        raise StoreError(f"there is no value for :{missing[0]}")
+    return "".join([*pieces, sql[last:]]), [params[name] for name in order]
+
+
+def _with_numbers(sql: str) -> str:
+    """Returns a statement of signoff's own with `$1` and so on for each `?`."""
+    first, *others = sql.split("?")
+    return first + "".join(f"${number}{text}" for number, text in enumerate(others, start=1))
+
+
+def _adapted(values: list[object], json_positions: Callable[[], Collection[int]]) -> list[object]:
+    """Returns values as psycopg takes them: mappings as JSON, and lists where JSON is expected.
+
+    A list is an array for most columns, so the server is asked, but only if there is a list.
+    """
+    if not any(isinstance(value, dict | list | tuple) for value in values):
+        return values
+    from psycopg.types.json import Jsonb
+
+    lists = any(isinstance(value, list | tuple) for value in values)
+    as_json = json_positions() if lists else ()
+    return [
+        Jsonb(value) if isinstance(value, dict) or position in as_json else value
+        for position, value in enumerate(values)
+    ]
+
+
+def _names(cursor: psycopg.RawCursor[Any]) -> list[str]:
+    return [column.name for column in cursor.description or ()]
+
+
+def _by_name(names: list[str], rows: Iterable[tuple[Any, ...]]) -> tuple[Row, ...]:
+    return tuple(dict(zip(names, row, strict=True)) for row in rows)

@@ -8,17 +8,13 @@ from signoff.documents.sections import Section
 
 
 class DataSection(Section):
-    """The database that workflows use and `signoff db` maintains."""
+    """The database that `signoff db` maintains."""
 
-    url: str | None = Field(
-        None, min_length=1, description="a file, or postgresql://user@host/name"
-    )
-    """A file relative to the project's root, or a `postgresql://` address."""
+    url: str | None = Field(None, min_length=1, description="the path of a SQLite file")
+    """A SQLite file relative to the project's root."""
     migrations: str | None = Field(None, min_length=1, description="the path of a folder")
     """The folder of the numbered migrations."""
     backups: str | None = Field(None, min_length=1, description="the path of a folder")
     """The folder of the backups; None means next to the file."""
     keep: int = Field(10, ge=1, description="a whole number from 1")
     """How many backups of each origin are kept; those by hand always are."""
-    tables: list[str] = Field([], description="a list of tables")
-    """The tables that backups of a PostgreSQL database contain; empty means all."""

@@ -15,22 +15,22 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from signoff.errors import NotAllowed, OperatorError, StoreError, UsageError
-from signoff.guarded_db.authorizer import Authorizer, authorizer, functions_for
+from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.ports import (
     MOST_RESULT_BYTES,
-    VALUE_BYTES,
+    ResultSize,
     Row,
     StatementResult,
     given_back,
     result_too_large,
 )
-from signoff.guarded_db.sqlite_schema import consequences
-from signoff.guarded_db.verdict import Allowed, Dialect, Params, StatementKind
+from signoff.guarded_db.verdict import OWN_TABLES, Allowed, Dialect, Params, StatementKind
 from signoff.sqlite_errors import translate_errors
 
 PATIENCE_SECONDS = 5.0
@@ -45,10 +45,141 @@ _STEPS_PER_CLOCK_CHECK = 20_000
 """SQLite's own steps between two checks of the clock; about a millisecond."""
 
 _COMPILED_STATEMENTS = 250
-_FETCHED_ROWS = 200
 
 _DENIED = re.compile("not authorized|authorization denied|is prohibited")
 """SQLite's messages after a denial by the authorizer that has no error code of its own."""
+
+
+# The second line of defense on SQLite: it asks for permission before it does anything.
+#
+# SQLite calls the authorizer while it compiles a statement, with what the statement really does.
+# So it does not matter how the text was written or how our parser understood it.
+
+
+Authorizer: TypeAlias = Callable[[int, str | None, str | None, str | None, str | None], int]
+
+_READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_WRITES = {
+    StatementKind.READ: frozenset[int](),
+    StatementKind.LOCK: frozenset[int](),
+    # An INSERT with ON CONFLICT DO UPDATE is both.
+    StatementKind.INSERT: frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}),
+    StatementKind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
+    StatementKind.DELETE: frozenset({sqlite3.SQLITE_DELETE}),
+}
+_SEARCH_PRAGMA = ("data_version", None)
+"""The PRAGMA that full-text indexes use internally; it changes nothing."""
+_BY_FOREIGN_KEYS = frozenset({sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
+_CHANGES = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
+
+
+# Finds out which tables SQLite changes by itself when a statement changes a table.
+#
+# SQLite asks the authorizer about these changes as if the statement made them. So it has to know
+# which ones follow from the schema: the tables behind search indexes, and rows that change because
+# of a foreign key.
+
+
+_SHADOWS = "SELECT name FROM pragma_table_list WHERE type = 'shadow'"
+_VIRTUAL = "SELECT name FROM pragma_table_list WHERE type = 'virtual' AND schema = 'main'"
+_ACTIONS = """
+SELECT f."table", m.name FROM sqlite_master AS m JOIN pragma_foreign_key_list(m.name) AS f
+WHERE m.type = 'table' AND NOT (
+    f.on_update IN ('NO ACTION', 'RESTRICT') AND f.on_delete IN ('NO ACTION', 'RESTRICT'))
+"""
+_TRIGGERED = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'"
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """Which tables change together with others."""
+
+    shadows: frozenset[str]
+    """Tables behind search indexes."""
+    virtual: frozenset[str]
+    """Search indexes and other tables that are implemented by code."""
+    children: Mapping[str, frozenset[str]]
+    """For each table, those with foreign keys that change with it."""
+    triggered: frozenset[str]
+    """Tables with triggers, which may change any other table and its children."""
+
+    @cached_property
+    def indexes(self) -> frozenset[str]:
+        """The virtual tables, in lower case."""
+        return frozenset(name.lower() for name in self.virtual)
+
+    def of(self, table: str) -> frozenset[str]:
+        """Returns the tables that may change because this one does."""
+        affected: set[str] = set()
+        pending = [table]
+        while pending:
+            new = self.children.get(pending.pop(), frozenset()) - affected
+            affected |= new
+            pending += new
+        if self.triggered & {table, *affected}:
+            affected.update(*self.children.values())
+        return frozenset(affected)
+
+
+def consequences(db: sqlite3.Connection) -> Consequences:
+    """Reads the schema."""
+    children: dict[str, frozenset[str]] = {}
+    for parent, child in db.execute(_ACTIONS).fetchall():
+        known = children.get(parent.lower(), frozenset())
+        children[parent.lower()] = known | {child.lower()}
+    return Consequences(
+        shadows=frozenset(name.lower() for (name,) in db.execute(_SHADOWS).fetchall()),
+        virtual=frozenset(name for (name,) in db.execute(_VIRTUAL).fetchall()),
+        children=children,
+        triggered=frozenset(name.lower() for (name,) in db.execute(_TRIGGERED).fetchall()),
+    )
+
+
+def authorizer(
+    allowed: Allowed, *, functions: frozenset[str], consequences: Consequences
+) -> Authorizer:
+    """Returns the authorizer for an allowed statement."""
+    dependent = consequences.of(allowed.table)
+    # SQLite changes these when a search index changes, by the statement itself or by a trigger.
+    changes_indexes = bool(consequences.indexes & {allowed.table}) or bool(
+        consequences.triggered & {allowed.table, *dependent}
+    )
+    inside_indexes = consequences.shadows if changes_indexes else frozenset[str]()
+    may_write = bool(allowed.table) and allowed.table not in consequences.shadows
+
+    def answer(
+        action: int,
+        name: str | None,
+        detail: str | None,
+        _database: str | None,
+        trigger: str | None,
+    ) -> int:
+        if action in _READS:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            known = (detail or "").lower() in functions
+            return sqlite3.SQLITE_OK if known or trigger else sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_PRAGMA and (name, detail) == _SEARCH_PRAGMA:
+            return sqlite3.SQLITE_OK
+        if action in _CHANGES and may_write and may_change((name or "").lower(), action, trigger):
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    def may_change(table: str, action: int, trigger: str | None) -> bool:
+        if table.startswith((OWN_TABLES, "sqlite_")):
+            return False
+        # Triggers were created by a migration, so its author decided what they do.
+        by_trigger = trigger is not None or table in inside_indexes
+        by_foreign_key = table in dependent and action in _BY_FOREIGN_KEYS
+        by_statement = table == allowed.table and action in _WRITES[allowed.kind]
+        return by_trigger or by_foreign_key or by_statement
+
+    return answer
+
+
+def functions_for(own: frozenset[str]) -> frozenset[str]:
+    """Returns the functions that SQLite may call, including those behind operators."""
+    return ALLOWED["sqlite"] | own | {"->", "->>"}
 
 
 class SqliteConnection:
@@ -106,9 +237,6 @@ class SqliteConnection:
             self._execute("BEGIN IMMEDIATE" if write else "BEGIN")
             self._changes_when_sealed = None if write else self._db.total_changes
             self._update_schema()
-
-    def expect(self, targets: Iterable[str]) -> None:
-        """Does nothing: SQLite asks about each table while it compiles a statement."""
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
@@ -174,11 +302,7 @@ class SqliteConnection:
         """Aborts the statement that is running."""
         self._db.interrupt()
 
-    def had_stale_plan(self) -> bool:
-        """Whether the schema was in the way; SQLite compiles such statements again by itself."""
-        return False
-
-    def seems_open(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the connection was not lost; a file's never is."""
         return True
 
@@ -339,11 +463,7 @@ def _path_of(connection: sqlite3.Connection) -> Path:
 def _rows(cursor: sqlite3.Cursor) -> Iterator[Row]:
     """Yields the rows of a result; raises `StoreError` when they take too much memory."""
     names = [column[0] for column in cursor.description or ()]
-    size = 0
-    while found := cursor.fetchmany(_FETCHED_ROWS):
-        for row in found:
-            size += VALUE_BYTES * len(row)
-            size += sum(len(value) for value in row if isinstance(value, str | bytes))
-            yield dict(zip(names, row, strict=True))
-        if size > MOST_RESULT_BYTES:
-            raise result_too_large()
+    size = ResultSize()
+    for row in cursor:
+        size.add(row)
+        yield dict(zip(names, row, strict=True))

@@ -101,67 +101,30 @@ class StepWork:
     after: Marker | None = None
     """Earlier work of the run, which the database must still have."""
 
-    @property
-    def is_quick(self) -> bool:
-        """Whether no condition can hold up others."""
-        return all(each.quick for each in self.postconditions)
-
 
 def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
     """Applies a step's statements, checks its conditions and adds its marker, or does nothing."""
     table = _find_or_create_table(db)
-    applied = _apply_alone(db, reader, table, work)
-    if isinstance(applied, RolledBack) and db.had_stale_plan():
-        # That is no one's mistake, and must not cost the step an attempt.
-        return _apply_alone(db, reader, table, work)
-    return applied
-
-
-def _apply_alone(db: Connection, reader: Reader, table: str, work: StepWork) -> Applied:
     with GuardedTransaction(db, write=True):
-        applied = _apply_in(db, reader, table, work, seal=True)
-        if isinstance(applied, Committed):
-            try:
-                db.commit()
-            except FailedTransactionError as error:
-                return RolledBack((str(error),))
-    return applied
-
-
-def apply_together(db: Connection, reader: Reader, works: Sequence[StepWork]) -> list[Applied]:
-    """Does the same for several steps with one commit; raises if that is not possible.
-
-    Each is a part of the transaction that is undone alone. Their conditions are quick ones, which
-    see the database through the guard only.
-    """
-    table = _find_or_create_table(db)
-    ends: list[Applied] = []
-    with GuardedTransaction(db, write=True):
-        for work in works:
-            db.own("SAVEPOINT signoff_step")
-            applied = _apply_in(db, reader, table, work, seal=False)
-            if not isinstance(applied, Committed):
-                db.own("ROLLBACK TO signoff_step")
-            db.own("RELEASE signoff_step")
-            ends.append(applied)
-        db.commit()
-    return ends
-
-
-def _apply_in(db: Connection, reader: Reader, table: str, work: StepWork, *, seal: bool) -> Applied:
-    """Does a step's work in an open transaction; it counts if the caller commits."""
-    db.expect(each.allowed.target for each in work.statements)
-    if not _mark(db, table, work):
-        return Committed(0, already=True)
-    changed = _run(db, work.statements, list(work.confirmed))
-    if not isinstance(changed, int):
-        return changed
-    if seal:
+        if not _mark(db, table, work):
+            db.commit()
+            return Committed(0, already=True)
+        changed = _run(db, work.statements, list(work.confirmed))
+        if not isinstance(changed, int):
+            return changed
         # The conditions run the author's code, which must not change anything any more.
         db.seal()
-    with closing(ReadOnlyView(reader)) as view:
-        reasons = failures(work.postconditions, view, seconds=work.seconds, interrupt=db.interrupt)
-    return RolledBack(reasons) if reasons else Committed(changed)
+        with closing(ReadOnlyView(reader)) as view:
+            reasons = failures(
+                work.postconditions, view, seconds=work.seconds, interrupt=db.interrupt
+            )
+        if reasons:
+            return RolledBack(reasons)
+        try:
+            db.commit()
+        except FailedTransactionError as error:
+            return RolledBack((str(error),))
+    return Committed(changed)
 
 
 def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ...] | RolledBack:

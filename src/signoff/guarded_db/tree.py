@@ -6,7 +6,8 @@ its verdict says so, and it needs a confirmation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -14,15 +15,13 @@ from sqlglot import exp
 from sqlglot.expressions import Expr as Expression
 
 from signoff.guarded_db import advice
-from signoff.guarded_db.catalogs import is_system_table, refusal_of_catalog
 from signoff.guarded_db.conditions import narrows, reads_all
 from signoff.guarded_db.functions import ALLOWED
-from signoff.guarded_db.names import collect_names, sequence_of
-from signoff.guarded_db.sizes import refusal_of_size
 from signoff.guarded_db.verdict import (
     OWN_TABLES,
     Allowed,
     Dialect,
+    Names,
     Refused,
     StatementKind,
     Verdict,
@@ -52,6 +51,167 @@ AtTimeZone HexString ByteString RawString National Escape TableSample CurrentDat
 """The nodes of a tree that are allowed, besides values and operators."""
 
 _CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
+
+
+# The system tables that a statement may read: those that describe the schema.
+#
+# Others expose the server's configuration, its users, or what other sessions do. This is a list of
+# what is allowed, because each release of PostgreSQL adds views.
+
+
+_PREFIXES = ("sqlite_", "pg_")
+_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
+
+_READABLE = frozenset(
+    f"pg_{name}"
+    for name in """
+am attrdef attribute class collation constraint depend description enum index indexes inherits
+matviews namespace opclass operator partitioned_table range sequence sequences stat_user_indexes
+stat_user_tables statio_user_tables tables trigger type views
+""".split()
+)
+_OPTIONS = frozenset(
+    "column_options foreign_data_wrapper_options foreign_server_options foreign_table_options "
+    "user_mapping_options routines".split()
+)
+"""Views of the information schema with passwords in options, or with the source of functions."""
+
+_SQLITE_READABLE = frozenset({"sqlite_master", "sqlite_schema", "sqlite_sequence", "sqlite_stat1"})
+
+
+# Refuses functions that make a long text out of a short one.
+#
+# PostgreSQL sends each row as a whole, up to a gigabyte, so the limit on results comes too late for
+# one huge value. SQLite has a limit of its own on the length of a value.
+
+
+MOST_REPEATED = 10_000
+"""The highest length or number of repetitions that may be asked for."""
+
+_WIDTH = re.compile(r"%[^a-zA-Z%]*(\*|\d{5,})")
+
+
+# Collects the names in a parsed statement whose meaning only the database knows.
+#
+# Whether `b.title` is a column or a call of a function, whether `lower(title)` is PostgreSQL's or
+# the project's own function, and whether a table is the inside of a search index: all of this
+# depends on the schema. The connection decides about these names.
+
+
+def collect_names(tree: Expression, called: frozenset[str]) -> Names:
+    """Returns the names of a statement; `called` are those that its text has before parentheses."""
+    tables = frozenset(_tables(tree))
+    # A quoted name is not in the text without quotes.
+    parsed = {name.lower() for call in tree.find_all(exp.Func) for name in _names_of(call)}
+    # As they are written: PostgreSQL does not fold letters as Python does.
+    values = {
+        dot.expression.name
+        for dot in tree.find_all(exp.Dot)
+        if not isinstance(dot.expression, exp.Func | exp.Star)
+    }
+    rows: set[str] = set()
+    # PostgreSQL also accepts `x.f` for `f(x)` if x is the value that a function in FROM returns.
+    not_rows = set(_aliases_of_functions(tree))
+    for column in tree.find_all(exp.Column):
+        if column.table:
+            found = values if column.table.lower() in not_rows else rows
+            found.add(column.name)
+    named = (sequence_of(call) for call in tree.find_all(exp.Anonymous))
+    sequences = frozenset(name for name in named if name is not None)
+    of_values = frozenset(values - {""})
+    return Names((called - tables) | parsed, frozenset(rows), of_values, tables, sequences)
+
+
+def sequence_of(call: exp.Func) -> str | None:
+    """Returns the sequence that a call of `nextval` names; empty if its text does not show which.
+
+    None means that it is another call.
+    """
+    if call.name.lower() != "nextval":
+        return None
+    named = call.expressions[0] if len(call.expressions) == 1 else None
+    named = named.this if isinstance(named, exp.Cast) else named
+    return str(named.this) if isinstance(named, exp.Literal) and named.is_string else ""
+
+
+def _tables(tree: Expression) -> Iterator[str]:
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier):
+            yield table.name.lower()
+
+
+def _aliases_of_functions(tree: Expression) -> Iterator[str]:
+    """Yields the names of what a statement reads from functions instead of tables."""
+    for source in tree.find_all(exp.Table, exp.Unnest, exp.Lateral):
+        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+            continue
+        yield source.alias.lower()
+        # Without an alias, the function's own name is that of the value.
+        yield from (name.lower() for call in source.find_all(exp.Func) for name in _names_of(call))
+
+
+def _names_of(call: exp.Func) -> list[str]:
+    return [call.name] if isinstance(call, exp.Anonymous) else call.sql_names()
+
+
+def refusal_of_size(node: Expression) -> Refused | None:
+    """Returns why a call may make a huge value; None if it does not."""
+    match node:
+        case exp.Repeat():
+            size = node.args.get("times")
+        case exp.Pad():
+            size = node.args.get("expression")
+        case exp.Format():
+            size = None if not _WIDTH.search(node.this.name) and _is_text(node.this) else node
+        case _:
+            return None
+    if (size is None or _is_small(size)) and not _is_nested(node):
+        return None
+    return Refused(
+        f"{node.key.upper()} may make a huge value and is refused",
+        f"write a number of up to {MOST_REPEATED:_} into the statement, and don't nest such calls",
+    )
+
+
+def _is_small(size: Expression) -> bool:
+    number = size.unnest()
+    if not isinstance(number, exp.Literal) or number.is_string:
+        return False
+    return number.name.isdigit() and int(number.name) <= MOST_REPEATED
+
+
+def _is_text(node: Expression) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string
+
+
+def _is_nested(node: Expression) -> bool:
+    return node.find_ancestor(exp.Repeat, exp.Pad, exp.Format) is not None
+
+
+def is_system_table(name: str, schema: str) -> bool:
+    """Whether a table belongs to the database system, so that no statement may write to it."""
+    return name.startswith(_PREFIXES) or schema in _SCHEMAS
+
+
+def refusal_of_catalog(name: str, schema: str, dialect: Dialect) -> Refused | None:
+    """Returns why a system table may not be read; None if it may, or is not one."""
+    if dialect == "sqlite":
+        hidden = name.startswith("pragma_") or (
+            name.startswith("sqlite_") and name not in _SQLITE_READABLE
+        )
+    elif schema == "information_schema":
+        hidden = name in _OPTIONS
+    elif schema in ("", "pg_catalog", "pg_toast"):
+        hidden = (schema != "" or name.startswith("pg_")) and name not in _READABLE
+    else:
+        # Tables of the project may be called anything in a schema of their own.
+        hidden = schema.startswith("pg_")
+    if not hidden:
+        return None
+    return Refused(
+        f"{name} is not a table of the project and is refused",
+        "of the system's tables, only those that describe the schema can be read",
+    )
 
 
 class _RefusedError(Exception):

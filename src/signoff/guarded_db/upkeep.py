@@ -1,24 +1,24 @@
-"""Maintains the user's database: status, migrations, backups, restore."""
+"""Maintains the user's SQLite file: status, migrations, backups, restore.
+
+Servers have better tools of their own for this, and their owners use them already.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.documents.regular_files import create_private, translate_write_errors
-from signoff.errors import ConfigError, UsageError
+from signoff.errors import UsageError
 from signoff.guarded_db import migrations as migrating
-from signoff.guarded_db.address import Address, read_address
-from signoff.guarded_db.backups import KEEP, Backup, Backups, Copies, Origin, Restored
-from signoff.guarded_db.migration_files import MigrationFile, read_migrations
-from signoff.guarded_db.migrations import AppliedMigration
-from signoff.guarded_db.ports import Connection
-from signoff.guarded_db.sources import connect
-from signoff.guarded_db.verdict import Dialect
+from signoff.guarded_db.address import read_address
+from signoff.guarded_db.backups import KEEP, Backup, Backups, Origin, Restored
+from signoff.guarded_db.migrations import AppliedMigration, MigrationFile, read_migrations
+from signoff.guarded_db.sqlite import SqliteConnection
 from signoff.remedies import PassOption
 
 
@@ -27,8 +27,7 @@ class DatabaseStatus:
     """The state of the database."""
 
     label: str
-    """Its path or server, as shown to users."""
-    dialect: Dialect
+    """Its path, as shown to users."""
     exists: bool
     applied: tuple[AppliedMigration, ...]
     pending: tuple[MigrationFile, ...]
@@ -57,30 +56,29 @@ class Upkeep:
         now: Callable[[], float] = time.time,
         keep: int = KEEP,
         patience: float = 5.0,
-        tables: Sequence[str] = (),
     ) -> None:
-        """By default, the backups of a SQLite file are in the folder `backups` next to it.
-
-        `tables` are those that backups of a PostgreSQL database contain; empty means all.
-        """
-        self._tables = tuple(tables)
-        self._address = read_address(address)
+        """By default, the backups are in the folder `backups` next to the file."""
+        path = read_address(address).path
+        if path is None:
+            raise UsageError(
+                "signoff does not migrate or back up a PostgreSQL database; use your own tool for "
+                "migrations, and pg_dump for backups"
+            )
+        self._path = path
         self._migrations = migrations
-        self._folder = backups or _default_folder(self._address)
-        self._now = now
-        self._keep = keep
         self._patience = patience
+        folder = backups or path.parent / "backups"
+        self._backups = Backups(path, folder, now=now, keep=keep, patience=patience)
 
     def status(self) -> DatabaseStatus:
         """Returns the applied and the pending migrations, and the newest backup."""
         files = self._files()
         newest = next(iter(self.backups()), None)
         if not self._exists():
-            label = str(self._address.path)
-            return DatabaseStatus(label, self._address.dialect, False, (), files, newest)
+            return DatabaseStatus(str(self._path), False, (), files, newest)
         with closing(self._connect()) as db:
             state = migrating.state(db, None if self._migrations is None else files)
-            return DatabaseStatus(db.label, db.dialect, True, state.applied, state.pending, newest)
+            return DatabaseStatus(db.label, True, state.applied, state.pending, newest)
 
     def migrate(self, *, dry_run: bool = False) -> Migrated:
         """Applies the migrations that are pending, after a backup.
@@ -111,58 +109,33 @@ class Upkeep:
     def backup(self, reason: str = "by hand", *, origin: Origin = Origin.HAND) -> Backup:
         """Takes a backup and removes the oldest of the same origin; one by hand stays."""
         if not self._exists():
-            raise UsageError(f"there is no database at {self._address.path} to back up")
-        return self._backups().take(reason, origin=origin)
+            raise UsageError(f"there is no database at {self._path} to back up")
+        return self._backups.take(reason, origin=origin)
 
     def backups(self) -> tuple[Backup, ...]:
         """Returns all backups, newest first."""
-        return self._backups().list()
+        return self._backups.list()
 
     def restore(self, id_: str) -> Restored:
         """Restores a backup, after checking it and backing up the current database."""
-        return self._backups().restore(id_)
+        return self._backups.restore(id_)
 
     def affected_runs(self, id_: str) -> tuple[str, ...]:
         """Returns the runs that have changed the database since a backup was taken."""
-        return self._backups().affected_runs(id_)
+        return self._backups.affected_runs(id_)
 
     def _files(self) -> tuple[MigrationFile, ...]:
-        if self._migrations is None:
-            return ()
-        return read_migrations(self._migrations, self._address.dialect)
+        return () if self._migrations is None else read_migrations(self._migrations)
 
     def _exists(self) -> bool:
-        return self._address.path is None or self._address.path.is_file()
+        return self._path.is_file()
 
     def _create(self) -> None:
-        path = self._address.path
-        if path is None:
-            return
-        with translate_write_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with translate_write_errors(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             # Another process may be creating it right now, which is fine.
             with suppress(FileExistsError):
-                os.close(create_private(path))
+                os.close(create_private(self._path))
 
-    def _connect(self) -> Connection:
-        return connect(self._address, patience=self._patience)
-
-    def _backups(self) -> Backups:
-        if self._folder is None:
-            raise ConfigError("set a folder for the backups of a PostgreSQL database")
-        return Backups(self._copies(), self._folder, now=self._now, keep=self._keep)
-
-    def _copies(self) -> Copies:
-        if self._address.path is not None:
-            if self._tables:
-                raise ConfigError("a SQLite file is backed up as a whole; name no tables")
-            from signoff.guarded_db.sqlite_copies import SqliteCopies
-
-            return SqliteCopies(self._address.path, patience=self._patience)
-        from signoff.guarded_db.postgres_copies import PostgresCopies
-
-        return PostgresCopies(self._address.url, patience=self._patience, tables=self._tables)
-
-
-def _default_folder(address: Address) -> Path | None:
-    return None if address.path is None else address.path.parent / "backups"
+    def _connect(self) -> SqliteConnection:
+        return SqliteConnection(self._path, patience=self._patience)

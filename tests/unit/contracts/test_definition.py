@@ -331,7 +331,7 @@ def test_a_condition_may_be_one_of_the_named_functions() -> None:
     workflow = define_workflow(steps(step), commands={"w1:do": nothing, "w1:done": is_done})
 
     (described,) = workflow.source["contract"]["steps"]
-    assert described["before"][0][2]["check"]["name"].endswith("is_done")
+    assert described["before"][0][2]["name"].endswith("is_done")
 
 
 REVIEW = {"name": "review", "prompt": "Judge it.", "schema": {"properties": {"decision": {}}}}

@@ -21,18 +21,15 @@ from signoff.guarded_db.backups import Backup, Origin
 from signoff.guarded_db.staging import Marker
 from signoff.guarded_db.upkeep import Upkeep
 from signoff.testing import FrozenClock
-from tests.contract.library import Library, postgres_library, sqlite_library
+from tests.contract.library import Library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
-from tests.stubs.postgres import PostgresServer
 
 BEFORE = ["Dune", "Emma"]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def library(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
-    if request.param == "sqlite":
-        return sqlite_library(tmp_path)
-    return postgres_library(request.getfixturevalue("postgres"), tmp_path)
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return sqlite_library(tmp_path)
 
 
 @pytest.fixture
@@ -164,55 +161,6 @@ def do_work(library: Library, run: str, moment: str) -> None:
     write(library, f"UPDATE signoff_steps SET applied_at = '{moment}' WHERE run = '{run}/key'")
 
 
-def test_some_tables_of_a_server_can_be_backed_up_alone(
-    postgres: PostgresServer, tmp_path: Path, clock: FrozenClock
-) -> None:
-    """A production database is too large for a full dump before each run."""
-    library = postgres_library(postgres, tmp_path)
-    tables = ["books", "public.chapters"]
-    upkeep = Upkeep(library.address, backups=tmp_path / "b", now=clock.now, tables=tables)
-    do_work(library, "early", "1999-01-01T00:00:00")
-    backup = upkeep.backup()
-    do_work(library, "late", datetime.fromtimestamp(clock.now() + 60, UTC).isoformat())
-    write(library, "DELETE FROM books")
-    write(library, "CREATE TABLE newer (a int)")
-    write(library, 'DELETE FROM "Odd Name"')
-
-    restored = upkeep.restore(backup.id)
-
-    assert backup.tables == tuple(tables)
-    assert "Odd Name" not in file_of(backup).read_text()
-    assert library.titles() == BEFORE
-    assert len(library.rows("SELECT 1 FROM chapters")) == 3
-    assert library.rows('SELECT count(*) FROM "Odd Name"') == [(0,)]
-    assert library.rows("SELECT count(*) FROM newer") == [(0,)]
-    # The run must not take its work for done.
-    assert restored.runs == ("late",)
-    assert library.rows("SELECT run FROM signoff_steps") == [("early/key",)]
-
-
-def test_a_backup_of_a_table_without_those_that_refer_to_it_is_not_restored(
-    postgres: PostgresServer, tmp_path: Path
-) -> None:
-    """Their rows would refer to nothing."""
-    library = postgres_library(postgres, tmp_path)
-    upkeep = Upkeep(library.address, backups=tmp_path / "b", tables=["books"])
-    backup = upkeep.backup()
-
-    with pytest.raises(StoreError, match=r"chapters|foreign key"):
-        upkeep.restore(backup.id)
-
-    assert library.titles() == BEFORE
-
-
-def test_a_missing_table_is_reported(postgres: PostgresServer, tmp_path: Path) -> None:
-    """A backup without it would not help."""
-    library = postgres_library(postgres, tmp_path)
-
-    with pytest.raises(StoreError, match="no_such_table"):
-        Upkeep(library.address, backups=tmp_path / "b", tables=["no_such_table"]).backup()
-
-
 def test_the_backup_that_is_being_restored_is_not_removed(
     upkeep: Upkeep, library: Library, clock: FrozenClock
 ) -> None:
@@ -283,16 +231,12 @@ def test_a_damaged_backup_with_a_forged_record_is_still_refused(
 
 
 def test_a_backup_of_another_database_is_refused(
-    upkeep: Upkeep, library: Library, request: pytest.FixtureRequest, tmp_path: Path
+    upkeep: Upkeep, library: Library, tmp_path: Path
 ) -> None:
     """One folder of backups may be copied to another project."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    other = (
-        sqlite_library(elsewhere)
-        if library.dialect == "sqlite"
-        else postgres_library(request.getfixturevalue("postgres"), elsewhere)
-    )
+    other = sqlite_library(elsewhere)
     upkeep.backup()
     foreign = Upkeep(other.address, backups=library.folder / "backups").backup()
 

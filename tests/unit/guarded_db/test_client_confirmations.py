@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.errors import NotAllowed
-from signoff.guarded_db.confirmations import MOST_OPEN, VALID_SECONDS, Confirmations, SeenRows
+from signoff.guarded_db.client import MOST_OPEN, VALID_SECONDS, Confirmations, SeenRows
 from signoff.testing import FrozenClock
 
 SCOPE = "DELETE FROM books WHERE id = ?"

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import ConfigError
-from signoff.guarded_db.migration_files import read_migrations, statements_of
-from signoff.guarded_db.verdict import Dialect
+from signoff.guarded_db.migrations import read_migrations, statements_of
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -18,7 +17,7 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     write(tmp_path, m002_b="SELECT 2", m001_a="SELECT 1", m0003_c="SELECT 3")
     (tmp_path / "notes.txt").write_text("not a migration")
 
-    found = read_migrations(tmp_path, "sqlite")
+    found = read_migrations(tmp_path)
 
     assert [(migration.version, migration.name) for migration in found] == [
         (1, "a"),
@@ -33,7 +32,7 @@ def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "005_latin.sql").write_bytes(b"SELECT '\xff'")
 
     with pytest.raises(ConfigError) as refused:
-        read_migrations(tmp_path, "sqlite")
+        read_migrations(tmp_path)
 
     for mistake in (
         "last.sql: name it like 001_what_it_does.sql",
@@ -46,7 +45,6 @@ def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
         assert mistake in str(refused.value)
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 @pytest.mark.parametrize(
     "sql",
     [
@@ -62,13 +60,13 @@ def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_statements_that_end_the_transaction_or_change_our_tables_are_refused(
-    tmp_path: Path, dialect: Dialect, sql: str
+    tmp_path: Path, sql: str
 ) -> None:
     """A migration that commits by itself cannot be rolled back."""
     write(tmp_path, m001_a=sql)
 
     with pytest.raises(ConfigError, match=r"001_a\.sql: "):
-        read_migrations(tmp_path, dialect)
+        read_migrations(tmp_path)
 
 
 def test_an_incomplete_statement_is_refused(tmp_path: Path) -> None:
@@ -79,7 +77,7 @@ def test_an_incomplete_statement_is_refused(tmp_path: Path) -> None:
     )
 
     with pytest.raises(ConfigError, match="not complete"):
-        read_migrations(tmp_path, "sqlite")
+        read_migrations(tmp_path)
 
 
 def test_statements_end_where_sqlite_sees_them_end() -> None:
@@ -97,9 +95,9 @@ def test_statements_end_where_sqlite_sees_them_end() -> None:
 def test_line_endings_do_not_count_as_a_change(tmp_path: Path) -> None:
     """A checkout on another system must not be refused."""
     (tmp_path / "001_a.sql").write_bytes(b"SELECT 1;\nSELECT 2;\n")
-    (unix,) = read_migrations(tmp_path, "sqlite")
+    (unix,) = read_migrations(tmp_path)
     (tmp_path / "001_a.sql").write_bytes(b"SELECT 1;\r\nSELECT 2;\r\n")
-    (windows,) = read_migrations(tmp_path, "sqlite")
+    (windows,) = read_migrations(tmp_path)
 
     assert unix.checksum == windows.checksum
 
@@ -107,4 +105,4 @@ def test_line_endings_do_not_count_as_a_change(tmp_path: Path) -> None:
 def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     """It must not look as if nothing were pending."""
     with pytest.raises(ConfigError, match="does not exist"):
-        read_migrations(tmp_path / "missing", "sqlite")
+        read_migrations(tmp_path / "missing")
