@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
@@ -100,6 +99,8 @@ def database_lines(home: Home, settings: Settings) -> Iterator[TrustLine]:
 
     It is known by the moment in which it was made, which nobody else can guess.
     """
+    import sqlite3
+
     file = database_file(settings.database, home.path)
     # Links are kept: only the address of another file is the user's own word.
     if file is None or not Path(os.path.abspath(file)).is_relative_to(home.root):  # noqa: PTH100
