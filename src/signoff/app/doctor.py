@@ -22,8 +22,14 @@ from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.next_commands import next_command, next_commands
 from signoff.app.observers import observer_problems
 from signoff.app.run_records import live_rows, living_workers, stored_statuses, worker_for
-from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
-from signoff.app.stores import database_file, open_store
+from signoff.app.settings import (
+    AgentSettings,
+    Settings,
+    database_file,
+    load_settings,
+    unknown_variables,
+)
+from signoff.app.stores import open_store
 from signoff.app.trust import check_trust
 from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable

@@ -40,6 +40,10 @@ BUILT_IN: Mapping[str, Any] = {
 }
 """The default values."""
 
+FILE = "sqlite"
+"""The scheme of a database that is a file; so is an address without one."""
+SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+
 FILES_ONLY = ("pass_env", "approvals.presence")
 """Settings that no variable sets: what programs get to see, and what a human has to sign."""
 
@@ -181,6 +185,20 @@ def mask(key: str, value: Any) -> Any:
     if _SECRET.search(key) and value:
         return "***"
     return _PASSWORD.sub("***", value) if isinstance(value, str) else value
+
+
+def database_file(address: str, folder: Path) -> Path | None:
+    """Returns the file of an address, relative to a folder; None if it names another store."""
+    scheme = SCHEME.match(address)
+    if scheme is None:
+        return folder / Path(address).expanduser()
+    if scheme[1].lower() != FILE:
+        return None
+    # Three slashes for a relative path, four for an absolute one, as elsewhere.
+    path = address[scheme.end() :].removeprefix("/")
+    if not path:
+        raise ConfigError(f"the address {address!r} names no file; write {FILE}:///path")
+    return folder / path
 
 
 def settings_files(home: Home | None, environment: Mapping[str, str]) -> list[Path]:

@@ -14,8 +14,8 @@ from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_gi
 from signoff.app.notations import compile_context
 from signoff.app.observers import observer_problems
 from signoff.app.project import WORKER_VARIABLE, Project
-from signoff.app.settings import Settings, command_line_limits, load_settings
-from signoff.app.stores import database_file, open_store
+from signoff.app.settings import Settings, command_line_limits, database_file, load_settings
+from signoff.app.stores import open_store
 from signoff.app.targets import Target, resolve
 from signoff.app.trust import check_stored_target, check_trust
 from signoff.core import graph

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from signoff.app.home import Home, find_home
-from signoff.app.settings import Settings, load_settings
+from signoff.app.settings import FILE, SCHEME, Settings, database_file, load_settings
 from signoff.app.trust import check_setting, trust_database
 from signoff.errors import ConfigError, UsageError
 from signoff.runtime.store_port import Store, StoreKind
-
-FILE = "sqlite"
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
 
 def open_store(home: Home, settings: Settings) -> Store:
@@ -69,25 +65,11 @@ def current_address(cwd: Path, environment: Mapping[str, str]) -> str:
     return load_settings(find_home(cwd, environment), environment).database
 
 
-def database_file(address: str, folder: Path) -> Path | None:
-    """Returns the file of an address, relative to a folder; None if it names another store."""
-    scheme = _SCHEME.match(address)
-    if scheme is None:
-        return folder / Path(address).expanduser()
-    if scheme[1].lower() != FILE:
-        return None
-    # Three slashes for a relative path, four for an absolute one, as elsewhere.
-    path = address[scheme.end() :].removeprefix("/")
-    if not path:
-        raise ConfigError(f"the address {address!r} names no file; write {FILE}:///path")
-    return folder / path
-
-
 def _server_kind(address: str) -> StoreKind:
     """Returns the kind of store that an address names, which is not a file."""
     from signoff import plugins
 
-    scheme = _SCHEME.match(address)
+    scheme = SCHEME.match(address)
     name = scheme[1].lower() if scheme is not None else FILE
     if name == FILE:
         raise _no_setup()

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
@@ -22,6 +21,7 @@ from urllib.parse import quote
 from signoff import plugins
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.app.setting_layers import Layer
+from signoff.app.settings import Settings, database_file, mask
 from signoff.core.outcome import Status
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
@@ -31,7 +31,6 @@ from signoff.notation import YAML_SUFFIXES
 if TYPE_CHECKING:
     from signoff.app.home import Home
     from signoff.app.project import Project
-    from signoff.app.settings import Settings
 
 _ALWAYS_HARMLESS = ("log_level", "log_format")
 _PRESENCE = "approvals.presence"
@@ -100,7 +99,7 @@ def database_lines(home: Home, settings: Settings) -> Iterator[TrustLine]:
 
     It is known by the moment in which it was made, which nobody else can guess.
     """
-    from signoff.app.stores import database_file
+    import sqlite3
 
     file = database_file(settings.database, home.path)
     # Links are kept: only the address of another file is the user's own word.
@@ -210,8 +209,6 @@ def _raises(name: str, value: Any, user: Mapping[str, Any]) -> bool:
 
 def _shown(key: str, value: Any) -> str:
     """Returns a value as JSON, with a digest in the place of a secret."""
-    from signoff.app.settings import mask
-
     text, masked = (json.dumps(each, default=str) for each in (value, mask(key, value)))
     if text == masked:
         return text
