@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signoff.agents.file_script import FileScript
+from signoff.agents.scripted import FileScript
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Edge, StepDef

@@ -7,32 +7,201 @@
       - {contains: review, json: {verdict: pass}}
     default: {text: Understood.}
 
-Each rule is an entry. Recordings are entries too, each in its own YAML document, so that one
-can be appended without touching the others. They match one whole `request` and answer with
-the recorded `reply` or `error`.
+Each rule is an entry: the requests it matches, and its answer. Recordings are entries too, each
+in its own YAML document, so that one can be appended without touching the others. They match one
+whole `request` and answer with the recorded `reply` or `error`.
+
+Contents of edited files are text, or base64 for binary files; None means a deleted file.
 """
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.answer_entry import AnswerEntry, entry_problems
-from signoff.errors import ConfigError
+from signoff import errors
+from signoff.agents import workspace as ws
+from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
+from signoff.agents.quota_resets import find_reset_time
+from signoff.core.effects import AgentRequest, Reply
+from signoff.core.spend import USAGE_AMOUNTS, Usage
+from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.environment import Secrets
+from signoff.runtime.paths import safe_path
+from signoff.runtime.ports import Call
+
+ANSWER_KEYS = frozenset("text json files fault reply error".split())
+VALID_KEYS = ANSWER_KEYS.union(
+    "contains regex agent model step key request usage delay times place".split()
+)
+
+WORKSPACE = "{workspace}"
+"""Replaces the workspace's path, which differs between machines."""
+
+FAULTS: Mapping[str, Callable[[], errors.AgentError]] = {
+    "401": lambda: errors.AgentAuth("401: the key was not accepted"),
+    "429": lambda: errors.AgentTransient("429: too many requests"),
+    "500": lambda: errors.AgentTransient("500: internal server error"),
+    "auth": lambda: errors.AgentAuth("not logged in"),
+    "bad_request": lambda: errors.AgentBadRequest("400: no such model"),
+    "crash": lambda: errors.AgentTransient("the agent's program crashed (exit code -11)"),
+    "quota": lambda: errors.AgentQuota("the quota is used up"),
+    "refused_edit": lambda: errors.AgentRefused("the agent was not allowed to edit a file"),
+    "timeout": lambda: errors.AgentTimeout("no answer in time"),
+}
+"""Faults that raise an error; the others are simulated."""
+
+SIMULATED = frozenset({"hang", "half_json", "empty"})
+
 
 MAX_DIFF_LINES = 60
 """The rest of a difference can be found in the file."""
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that JSON allows unescaped and YAML does not."""
+
+Contents = Mapping[str, str | Mapping[str, str] | None]
+"""By path within the workspace; `{"base64": ...}` is a binary file."""
+
+
+@dataclass(frozen=True)
+class AnswerEntry:
+    """An entry of the file."""
+
+    data: Mapping[str, Any]
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it answers one recorded request, not every request that matches."""
+        return "request" in self.data
+
+    @property
+    def times(self) -> int | None:
+        """How often it answers; None means always."""
+        if not self.recorded:
+            return self.data.get("times")
+        # A fault that was added to a recording comes first, then the recorded answer.
+        return 1 if self.data.get("fault") is None else 2
+
+    def matches(self, request: AgentRequest, call: Call, agent: str) -> bool:
+        """Returns whether every match key fits."""
+        data = self.data
+        values = {
+            "agent": agent,
+            "model": request.model or "",
+            "step": call.step,
+            "key": effect_key(call),
+        }
+        return (
+            all(str(data[name]) == value for name, value in values.items() if name in data)
+            and str(data.get("contains", "")) in request.prompt
+            and ("regex" not in data or bool(re.search(str(data["regex"]), request.prompt)))
+            and (not self.recorded or data["request"] == portable_request(request))
+        )
+
+    async def answer(self, request: AgentRequest, *, used: int = 0) -> Reply:
+        """Returns the answer or simulates the fault; `used` is how often it has answered before."""
+        if delay := self.data.get("delay"):
+            await asyncio.sleep(float(delay))
+        fault = None if self.recorded and used else self.data.get("fault")
+        name, until = _parse_fault(fault)
+        if name in FAULTS:
+            error = FAULTS[name]()
+            if isinstance(error, errors.AgentQuota) and until is not None:
+                error.until = _parse_time(until)
+            raise with_usage(error, self._usage()) if "usage" in self.data else error
+        if name == "hang":
+            await asyncio.Event().wait()
+        if not name and self.data.get("error"):
+            raise _recorded_error(self.data["error"])
+        files = apply_edits(self.data.get("files") or {}, request)
+        if not name and self.recorded:
+            return Reply.from_json(dict(self.data.get("reply") or {"text": ""}))
+        schema = request.schema
+        if schema is None and "json" in self.data and fault is None:
+            schema = {}
+        answer = ModelAnswer(self._text(name), usage=self._usage())
+        return replace(judge(answer, schema), files=files)
+
+    def _text(self, fault: str) -> str:
+        if "json" in self.data:
+            text = json.dumps(self.data["json"], ensure_ascii=False)
+        else:
+            text = str(self.data.get("text") or (self.data.get("reply") or {}).get("text") or "")
+        match fault:
+            case "empty":
+                return ""
+            case "half_json":
+                text = text or '{"verdict": "pass"}'
+                return text[: len(text) // 2]
+            case _:
+                return text or ("Done." if self.data.get("files") else "")
+
+    def _usage(self) -> Usage | None:
+        usage = self.data.get("usage", FREE)
+        return Usage(**usage) if isinstance(usage, Mapping) else usage
+
+
+def take_answer(
+    entries: Sequence[AnswerEntry],
+    request: AgentRequest,
+    call: Call,
+    agent: str,
+    used: Counter[int],
+) -> Callable[[AgentRequest], Awaitable[Reply]] | None:
+    """Returns what answers a request; `used` counts the uses of each entry, this one included.
+
+    This is the entry recorded for the same call, or the first that matches.
+    """
+    matching = [
+        number
+        for number, entry in enumerate(entries)
+        if (entry.times is None or used[number] < entry.times)
+        and entry.matches(request, call, agent)
+    ]
+    if not matching:
+        return None
+    # Equal requests of a fan-out arrive in another order on replay, so the call itself decides.
+    same_call = (n for n in matching if entries[n].data.get("place") == call_location(call))
+    number = next(same_call, matching[0])
+    used[number] += 1
+    return partial(entries[number].answer, used=used[number] - 1)
+
+
+def portable_request(request: AgentRequest) -> dict[str, Any]:
+    """Returns a request as it is recorded, independent of the path of its workspace."""
+    data = request.to_json()
+    data.pop("shared", None)  # a hint for prompt caches, and no part of the question
+    folder = data.pop("workspace", None)
+    text = replace_lone_surrogates(json.dumps(data, ensure_ascii=False))
+    portable: dict[str, Any] = json.loads(text)
+    if folder is not None:
+        portable = _replace_folder(portable, str(folder))
+        portable["workspace"] = WORKSPACE
+    return portable
+
+
+def effect_key(call: Call) -> str:
+    """Returns the key of a step's request: the last part of the effect's id."""
+    return str(call.effect).rpartition("/")[2].partition("#")[0]
+
+
+def call_location(call: Call) -> str:
+    """Returns what distinguishes equal requests of a run, stored as `place`."""
+    return f"{call.step}/{call.effect}@{call.attempt}"
 
 
 def read_entries(file: Path) -> list[AnswerEntry]:
@@ -43,10 +212,10 @@ def read_entries(file: Path) -> list[AnswerEntry]:
     try:
         documents = list(YAML(typ="safe", pure=True).load_all(file.read_text("utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the answers in {file} cannot be read: {error}") from error
+        raise errors.ConfigError(f"the answers in {file} cannot be read: {error}") from error
     except YAMLError as error:
         message = " ".join(str(error).split())
-        raise ConfigError(f"{file} is not valid YAML: {message:.300}") from error
+        raise errors.ConfigError(f"{file} is not valid YAML: {message:.300}") from error
     entries: list[Any] = []
     defaults: list[Any] = []
     problems: list[str] = []
@@ -59,7 +228,7 @@ def read_entries(file: Path) -> list[AnswerEntry]:
         location = f"rule {number}" if number <= len(entries) else "default"
         problems += [f"{location}: {problem}" for problem in entry_problems(entry)]
     if problems:
-        raise ConfigError(f"the answers in {file} are invalid: {'; '.join(problems)}")
+        raise errors.ConfigError(f"the answers in {file} are invalid: {'; '.join(problems)}")
     return [AnswerEntry(entry) for entry in [*entries, *defaults]]
 
 
@@ -77,6 +246,85 @@ def _add_rules(document: Any, entries: list[Any], defaults: list[Any]) -> list[s
     if document.get("version", 1) != 1:
         problems.append(f"unsupported version {document['version']!r} (supported: 1)")
     return problems
+
+
+def entry_problems(raw: Any) -> list[str]:
+    """Returns all problems of an entry."""
+    if not isinstance(raw, dict):
+        return ["is not a mapping"]
+    problems = [
+        f"unknown key {key!r} (valid: {', '.join(sorted(VALID_KEYS))})"
+        for key in sorted(map(str, raw.keys() - VALID_KEYS))
+    ]
+    if "request" not in raw and not raw.keys() & ANSWER_KEYS:
+        problems.append("has no answer (add text, json, files or fault)")
+    if "text" in raw and "json" in raw:
+        problems.append("has both text and json")
+    times = raw.get("times", 1)
+    if not isinstance(times, int) or times < 1:
+        problems.append(f"times must be a whole number of at least 1, not {times!r}")
+    try:
+        re.compile(str(raw.get("regex", "")))
+    except re.error as error:
+        problems.append(f"regex {raw['regex']!r} is invalid: {error}")
+    try:
+        Usage(**(raw.get("usage") or {}))
+    except TypeError:
+        problems.append(
+            f"usage must have {', '.join(USAGE_AMOUNTS)} and model only, not {raw['usage']!r}"
+        )
+    return [*problems, *_fault_problems(raw.get("fault"))]
+
+
+def _parse_fault(fault: Any) -> tuple[str, Any]:
+    """Returns a fault's name and, for a quota, when it ends."""
+    if isinstance(fault, dict) and len(fault) == 1:
+        ((name, until),) = fault.items()
+        return str(name), until
+    return ("" if fault is None else str(fault)), None
+
+
+def _fault_problems(fault: Any) -> list[str]:
+    if fault is None:
+        return []
+    name, until = _parse_fault(fault)
+    if name not in FAULTS and name not in SIMULATED:
+        return [f"unknown fault {name!r} (faults: {', '.join(sorted({*FAULTS, *SIMULATED}))})"]
+    try:
+        if until is not None:
+            _parse_time(until)
+    except ValueError:
+        return [f"quota until {until!r} is not a time such as 2030-01-01T00:00:00Z or `in 5 min`"]
+    return []
+
+
+def _parse_time(until: Any) -> datetime:
+    """Returns the time of an entry: a date, or a duration such as `in 5 min`."""
+    if isinstance(until, str):
+        after = find_reset_time(f"resets {until}", datetime.now(UTC))
+        until = after or datetime.fromisoformat(until)
+    if not isinstance(until, datetime):
+        raise ValueError(until)  # noqa: TRY004  # a value of a file, not of code
+    return until if until.tzinfo else until.replace(tzinfo=UTC)
+
+
+def _recorded_error(recorded: Mapping[str, Any]) -> errors.SignoffError:
+    error = error_from_json(dict(recorded))
+    if "usage" in recorded and isinstance(error, errors.AgentError):
+        return with_usage(error, Usage(**recorded["usage"]))
+    return error
+
+
+def _replace_folder(value: Any, folder: str) -> Any:
+    match value:
+        case str():
+            return value.replace(folder, WORKSPACE)
+        case dict():
+            return {key: _replace_folder(each, folder) for key, each in value.items()}
+        case list():
+            return [_replace_folder(each, folder) for each in value]
+        case _:
+            return value
 
 
 def append(file: Path, entry: Mapping[str, Any]) -> None:
@@ -145,3 +393,46 @@ def _lines(request: Mapping[str, Any]) -> list[str]:
 def _as_json(data: dict[str, Any]) -> str:
     text = json.dumps(data, indent=1, ensure_ascii=False)
     return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+def apply_edits(files: Contents, request: AgentRequest) -> dict[str, str]:
+    """Edits files as an agent would and returns the diffs; refuses paths outside the workspace."""
+    if not files:
+        return {}
+    if not request.edit or request.workspace is None:
+        raise errors.AgentRefused("the answer edits files, and the request does not allow it")
+    folder = Path(request.workspace)
+    try:
+        paths = {name: safe_path(folder, name) for name in files}
+    except errors.UnsafePath as error:
+        raise errors.AgentRefused(f"the edit leaves the workspace: {error}") from error
+    before = ws.take_snapshot(folder)
+    for name, content in files.items():
+        _write(paths[name], content)
+    return ws.changes_since(before).inside
+
+
+def watch_edits(request: AgentRequest) -> Callable[[], dict[str, str | dict[str, str] | None]]:
+    """Takes a snapshot of the workspace; the function it returns lists the changes since."""
+    if not request.edit or request.workspace is None:
+        return dict
+    folder = Path(request.workspace)
+    before = ws.take_snapshot(folder)
+    return lambda: {name: _read(folder / name) for name in ws.changes_since(before).inside}
+
+
+def _write(path: Path, content: str | Mapping[str, str] | None) -> None:
+    if content is None:
+        path.unlink(missing_ok=True)
+        return
+    data = content.encode() if isinstance(content, str) else base64.b64decode(content["base64"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _read(path: Path) -> str | dict[str, str] | None:
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    text = ws.text_of(data)
+    return {"base64": base64.b64encode(data).decode("ascii")} if text is None else text

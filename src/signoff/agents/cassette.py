@@ -13,12 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from signoff.agents import file_edits
-from signoff.agents.answer_entry import AnswerEntry, call_location, find_entry, portable_request
-from signoff.agents.answer_file import append, describe_difference, read_entries, rewrite
+from signoff.agents.answer_file import (
+    AnswerEntry,
+    append,
+    call_location,
+    describe_difference,
+    portable_request,
+    read_entries,
+    rewrite,
+    take_answer,
+    watch_edits,
+)
 from signoff.agents.base import Health, health_of
 from signoff.agents.options import one_of
-from signoff.core.digest import digest
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, AgentError, ConfigError
 from signoff.runtime.effect_errors import error_to_json, usage_of
@@ -70,9 +77,11 @@ class CassetteAgent:
         except ConfigError as error:
             raise AgentBadRequest(str(error)) from error
         if self._mode != "record":
-            number = find_entry(entries, request, call, self._name, self._used)
-            if number is not None:
-                return await self._replay(entries, number, request, call)
+            answer = take_answer(entries, request, call, self._name, self._used)
+            if answer is not None:
+                reply = await answer(request)
+                call.emit(reply.text)
+                return reply
         if self._mode == "replay":
             raise AgentBadRequest(self._not_recorded(entries, portable_request(request)))
         return await self._record(request, call)
@@ -105,23 +114,13 @@ class CassetteAgent:
             (own if entry.data.get("agent", self._name) == self._name else others).append(entry)
         return own, others
 
-    async def _replay(
-        self, entries: list[AnswerEntry], number: int, request: AgentRequest, call: Call
-    ) -> Reply:
-        used = self._used[number]
-        self._used[number] += 1
-        answer = await asyncio.to_thread(entries[number].answer, request, used)
-        reply = answer if isinstance(answer, Reply) else await answer
-        call.emit(reply.text)
-        return reply
-
     async def _record(self, request: AgentRequest, call: Call) -> Reply:
         try:
             # Checked before the agent is asked: its answer would be paid for and lost.
             append(self._file, {})
         except OSError as error:
             raise AgentBadRequest(f"{self._file} cannot be written: {error}") from error
-        changed = await asyncio.to_thread(file_edits.watch, request)
+        changed = await asyncio.to_thread(watch_edits, request)
         plain = portable_request(request)
         entry = {"agent": self._name, "place": call_location(call), "request": plain}
         try:
@@ -136,8 +135,7 @@ class CassetteAgent:
         return reply
 
     def _not_recorded(self, entries: list[AnswerEntry], plain: dict[str, Any]) -> str:
-        key = digest(plain)
-        times = [each.request_key for each in entries if each.recorded].count(key)
+        times = [each.data.get("request") for each in entries].count(plain)
         if times:
             return (
                 f"{self._file} holds {times} answers of {self._name!r} to this request, and all "

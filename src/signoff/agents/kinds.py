@@ -49,7 +49,7 @@ BUILT_IN: Mapping[str, str] = {
     "command": "signoff.agents.command:CommandAgent",
     "check": "signoff.agents.check:CheckAgent",
     "cassette": "signoff.agents.cassette:CassetteAgent",
-    "scripted": "signoff.agents.file_script:FileScript",
+    "scripted": "signoff.agents.scripted:FileScript",
 }
 """Every kind, by its name for `kind:` in the settings."""
 

@@ -1,10 +1,10 @@
-"""An agent with scripted answers, for tests.
+"""Agents with scripted answers, from code or from a file, for tests and runs without a model.
 
-An answer is a text, a dict (which becomes a reply with that value, and its JSON as the
+In code, an answer is a text, a dict (which becomes a reply with that value, and its JSON as the
 text), a whole `Reply`, an exception to raise, a `Delayed` one of these, or a function of
 the request that returns one. Texts and dicts are checked like a model's answer: one that is
 empty or does not match the schema raises `AgentBadOutput`. A `Reply` is returned unchecked.
-A prompt without an answer is refused with an error that shows it.
+A prompt without an answer is refused with an error that shows it. For files, see `answer_file`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import asyncio
 import inspect
 import json
 import re
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from signoff.agents.answer import ModelAnswer, judge
+from signoff.agents.answer_file import AnswerEntry, effect_key, read_entries, take_answer
+from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.one_line import start_of
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest
+from signoff.errors import AgentBadRequest, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.ports import Call, Capabilities, Clock
 
@@ -141,6 +144,61 @@ class ScriptedAgent:
     async def _pause(self, seconds: float) -> None:
         if seconds:
             await (self._clock.sleep(seconds) if self._clock else asyncio.sleep(seconds))
+
+
+class FileScript(ScriptedAgent):
+    """Answers by the rules of a file, which is read on the first call.
+
+    The first matching rule that is not used up answers. Uses are counted per run and include
+    the calls of earlier processes, so a resumed run continues with the right rule.
+    """
+
+    capabilities = Capabilities(
+        edits_files=True, is_model=False, local_health=True, path_options=("file",)
+    )
+
+    def __init__(self, *, file: str | Path) -> None:
+        super().__init__()
+        self._file = Path(file)
+        self._entries: list[AnswerEntry] | None = None
+        self._used: dict[str, Counter[int]] = {}
+
+    async def health(self) -> Health:
+        """Checks that the file is valid."""
+        try:
+            rules = read_entries(self._file)
+        except ConfigError as error:
+            return Health(False, str(error), "fix the file")
+        return Health(True, f"{self._file}, {len(rules)} rules")
+
+    def _next(self, request: AgentRequest) -> ScriptedAnswer:
+        call = self.calls[-1]
+        entries, used = self._rules_for(call)
+        answer = take_answer(entries, request, call, call.agent, used)
+        if answer is None:
+            self.refused.append(request.prompt)
+            raise AgentBadRequest(
+                f"no rule of {self._file.name} matches the request of step {call.step!r} to agent "
+                f"{call.agent!r} with key {effect_key(call)!r}: {start_of(request.prompt)!r}"
+            )
+        return answer
+
+    def _rules_for(self, call: Call) -> tuple[Sequence[AnswerEntry], Counter[int]]:
+        """Returns the rules, and how often each was used in the call's run."""
+        if self._entries is None:
+            try:
+                self._entries = read_entries(self._file)
+            except ConfigError as error:
+                raise AgentBadRequest(str(error)) from error
+        run = call.run_key or call.run
+        if run not in self._used:
+            # A resumed run has answers that another process gave; replaying the choice of rules
+            # for those calls restores the counts.
+            used = self._used[run] = Counter()
+            for request, earlier, answered_by in call.earlier():
+                if not answered_by:
+                    take_answer(self._entries, request, earlier, earlier.agent, used)
+        return self._entries, self._used[run]
 
 
 def _matches(match: Match, request: AgentRequest) -> bool:

@@ -14,8 +14,8 @@ from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
     from signoff.agents.cassette import CassetteAgent as CassetteAgent
-    from signoff.agents.file_script import FileScript as FileScript
     from signoff.agents.scripted import Delayed as Delayed
+    from signoff.agents.scripted import FileScript as FileScript
     from signoff.agents.scripted import ScriptedAgent as ScriptedAgent
     from signoff.runtime.engine import Engine as Engine
     from signoff.store.memory import MemoryStore as MemoryStore
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     # doubles
     "signoff.testing.frozen_clock": ("FrozenClock",),
-    "signoff.agents.file_script": ("FileScript",),
-    "signoff.agents.scripted": ("Delayed", "ScriptedAgent"),
+    "signoff.agents.scripted": ("Delayed", "FileScript", "ScriptedAgent"),
     "signoff.agents.cassette": ("CassetteAgent",),
     "signoff.testing.project_fixture": ("ProjectFixture",),
     "signoff.testing.wrapped_store": ("WrappedStore",),

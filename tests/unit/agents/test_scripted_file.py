@@ -261,7 +261,15 @@ async def test_a_delay_is_waited_for(script: Write) -> None:
     agent = script("rules:\n- {text: late, delay: 0.01}")
 
     assert (await ask(agent)).text == "late"
-    assert (await agent.ask(AgentRequest("?"), CALL._replace(step="x"))).text == "late"
+
+
+async def test_a_long_delay_does_not_block_others(script: Write) -> None:
+    """Until then there is no answer."""
+    asking = asyncio.create_task(ask(script("rules:\n- {text: late, delay: 900}")))
+    await asyncio.wait({asking}, timeout=0.01)
+
+    assert not asking.done()
+    asking.cancel()
 
 
 async def test_times_are_counted_for_each_run(script: Write) -> None:
