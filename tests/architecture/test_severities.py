@@ -10,7 +10,7 @@ from tests.architecture.tree import Module, names_in, planted, product
 LIST = "signoff/core/severity.py"
 
 ALLOWED = {
-    "signoff/agents/findings.py": "translates the words of compilers, such as `fatal`",
+    "signoff/agents/check.py": "translates the words of compilers, such as `fatal`",
     "signoff/demo/checks.py": "is a check like those that users write: it rates its own findings",
     "signoff/flows/judging_file.py": "defines policies that are named after severities",
     "signoff/profiles/review_meta.py": "reads a format with a field `issues_critical`",

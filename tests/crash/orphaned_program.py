@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.program import Job, run_program
+from signoff.agents.headless import Job, run_program
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome

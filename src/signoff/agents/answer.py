@@ -1,19 +1,90 @@
-"""Checks a model's answer before it counts: complete, not empty, valid for its schema.
+"""Reads a model's answer and checks it before it counts: complete, not empty, valid for its schema.
 
-A failed check carries the cost of the call, which was billed all the same.
+A failed check carries the cost of the call, which was billed all the same. Structured answers are
+parsed strictly: syntax slips are repaired and nothing more. An answer that was cut off is never
+repaired: half a critique must not become a pass.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.agents.structured import parse_answer
+from signoff.agents.vendor_json import as_dict, cached_count, token_count
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
+from signoff.documents import bounded
+from signoff.documents.lenient_json import NotJson, load, strip_code_fence
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import with_usage
+
+MAX_PROBLEMS = 20
+"""How many schema problems of an answer are reported."""
+
+_STRICT_KEYWORDS = frozenset(
+    "$defs $ref additionalProperties anyOf const description enum items properties required "
+    "title type".split()
+)
+"""What OpenAI accepts in a schema that it enforces."""
+
+
+def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
+    """Returns the JSON value of an answer, validated against its schema.
+
+    Raises `AgentBadOutput` with a message that the agent can act on.
+    """
+    body = strip_code_fence(text)
+    if not body:
+        raise AgentBadOutput("the answer is empty")
+    try:
+        value = load(body)
+    except NotJson as error:
+        raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error
+    problems = schema_problems(value, schema)
+    if problems:
+        listed = "; ".join(problems[:MAX_PROBLEMS])
+        raise AgentBadOutput(f"the answer does not match its schema: {listed}", answer=text)
+    return value
+
+
+def schema_problems(value: Any, schema: Mapping[str, Any]) -> list[str]:
+    """Returns why a value does not match a schema, each problem with its path."""
+    try:
+        errors = bounded.schema_errors(value, dict(schema))
+    except (bounded.OutOfBounds, bounded.EvaluationFailed) as error:
+        return [f"the patterns of the schema cannot be checked: {error}"]
+    return [f"{'/'.join(map(str, path)) or 'the answer'}: {message}" for path, message in errors]
+
+
+def with_schema(prompt: str, schema: Mapping[str, Any] | None) -> str:
+    """Returns a prompt that asks for the schema, for agents that cannot enforce one."""
+    if schema is None:
+        return prompt
+    return (
+        f"{prompt}\n\nAnswer with a single JSON value that matches this JSON Schema, and with "
+        f"nothing else:\n{json.dumps(dict(schema), indent=1)}"
+    )
+
+
+def is_strict(schema: Any) -> bool:
+    """Returns whether a schema uses only what OpenAI's strict mode accepts."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    # One unsupported keyword anywhere makes the vendor refuse the whole request.
+    if set(schema) - _STRICT_KEYWORDS:
+        return False
+    properties = schema.get("properties", {})
+    if schema.get("type") == "object" or properties:
+        closed = schema.get("additionalProperties") is False
+        if not closed or set(schema.get("required", [])) != set(properties):
+            return False
+    inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", [])]
+    return is_strict([*inner, schema.get("items")])
+
 
 MAX_CHARACTERS = 16_000_000
 """A longer answer is an error: it must not fill the memory."""
@@ -122,3 +193,39 @@ def _parse(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
             return None
         raise AgentBadOutput("the answer is empty")
     return None if schema is None else parse_answer(answer.text, schema)
+
+
+class ChatCompletion(StreamedAnswer):
+    """Collects a completion from its chunks, or from one whole response."""
+
+    cost: object = None
+    """The cost that the server reports; its unit depends on the server."""
+
+    def add(self, chunk: dict[str, Any]) -> None:
+        """Adds a chunk, or a whole completion."""
+        self.session = chunk.get("id") or self.session
+        self.model = chunk.get("model") or self.model
+        if usage := chunk.get("usage"):
+            self.tokens_in = token_count(usage.get("prompt_tokens"))
+            self.tokens_out = token_count(usage.get("completion_tokens"))
+            # Unlike Anthropic's, this count is a part of `prompt_tokens`.
+            details = as_dict(usage.get("prompt_tokens_details"))
+            self.tokens_cached = cached_count(details.get("cached_tokens"))
+            reasoning = as_dict(usage.get("completion_tokens_details")).get("reasoning_tokens")
+            self.tokens_reasoning = cached_count(reasoning)
+            self.cost = usage.get("cost")
+        for choice in (chunk.get("choices") or [])[:1]:
+            message = choice.get("delta") or choice.get("message") or {}
+            self.add_text(message.get("content"))
+            self.declined += message.get("refusal") or ""
+            # OpenRouter reports "error" when the model's server failed in the middle.
+            if choice.get("finish_reason") != "error":
+                self.finish = choice.get("finish_reason") or self.finish
+        if self.finish == "content_filter":
+            self.declined = self.declined or "its content filter stepped in"
+
+
+def chat_messages(system: str | None, prompt: str) -> list[dict[str, str]]:
+    """Returns a prompt as the messages of a chat."""
+    messages = [{"role": "system", "content": system}] if system else []
+    return [*messages, {"role": "user", "content": prompt}]

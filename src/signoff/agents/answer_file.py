@@ -35,7 +35,7 @@ from typing import Any
 from signoff import errors
 from signoff.agents import workspace as ws
 from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
-from signoff.agents.quota_resets import find_reset_time
+from signoff.agents.failures import find_reset_time
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage

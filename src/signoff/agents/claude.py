@@ -13,13 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.answer import replace_lone_surrogates
-from signoff.agents.error_patterns import failure_error
-from signoff.agents.headless import HeadlessAgent
+from signoff.agents.answer import replace_lone_surrogates, with_schema
+from signoff.agents.failures import failure_error
+from signoff.agents.headless import HeadlessAgent, probe
 from signoff.agents.kinds import BUNDLED
-from signoff.agents.output_reader import OutputReader
-from signoff.agents.program import probe
-from signoff.agents.structured import with_schema
+from signoff.agents.program_output import OutputReader
 from signoff.agents.vendor_json import as_dict, as_list, as_text, sum_of_counts, token_count
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage, amount_of

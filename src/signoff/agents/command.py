@@ -27,17 +27,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from signoff.agents.answer import replace_lone_surrogates
+from signoff.agents.answer import replace_lone_surrogates, with_schema
 from signoff.agents.base import Health
-from signoff.agents.headless import HeadlessAgent
-from signoff.agents.http_errors import redact_line
+from signoff.agents.failures import find_reset_time, redact_line
+from signoff.agents.headless import HeadlessAgent, Job, find_program
 from signoff.agents.options import one_of
-from signoff.agents.output_reader import ProgramReply
-from signoff.agents.program import Job, find_program
+from signoff.agents.program_output import ProgramReply, Transcript
 from signoff.agents.project_copy import settings_folder
-from signoff.agents.quota_resets import find_reset_time
-from signoff.agents.structured import with_schema
-from signoff.agents.transcript import Transcript
 from signoff.agents.vendor_json import cached_count
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.spend import USAGE_AMOUNTS, Usage

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
 from signoff.agents.base import Health
-from signoff.agents.http_errors import (
+from signoff.agents.failures import (
     ServerRefusal,
     causes,
     connection_error,

@@ -17,9 +17,15 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
+from signoff.agents.answer import (
+    ChatCompletion,
+    ModelAnswer,
+    chat_messages,
+    judge,
+    refuse_edits,
+    replace_lone_surrogates,
+)
 from signoff.agents.base import Health
-from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
 from signoff.agents.options import non_negative, positive_seconds, whole_number
 from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache

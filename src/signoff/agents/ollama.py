@@ -16,14 +16,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import ModelAnswer, StreamedAnswer
+from signoff.agents.answer import ModelAnswer, StreamedAnswer, chat_messages, with_schema
 from signoff.agents.base import Health
-from signoff.agents.chat_completion import chat_messages
+from signoff.agents.failures import ServerRefusal
 from signoff.agents.http import HttpModel
-from signoff.agents.http_errors import ServerRefusal
 from signoff.agents.options import whole_number
 from signoff.agents.server import Server, parse_base_url
-from signoff.agents.structured import with_schema
 from signoff.agents.vendor_json import token_count
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError

@@ -11,14 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import ModelAnswer
-from signoff.agents.chat_completion import ChatCompletion, chat_messages
+from signoff.agents.answer import ChatCompletion, ModelAnswer, chat_messages, is_strict, with_schema
+from signoff.agents.failures import ServerRefusal, server_message
 from signoff.agents.http import HttpModel
-from signoff.agents.http_errors import ServerRefusal, server_message
 from signoff.agents.kinds import VENDOR_KEYS
 from signoff.agents.options import one_of
 from signoff.agents.server import Server
-from signoff.agents.structured import is_strict, with_schema
 from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 

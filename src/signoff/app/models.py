@@ -72,7 +72,7 @@ async def pull_model(
     waiting: Callable[[], None] = lambda: None,
 ) -> tuple[ListedModel, bool]:
     """Downloads a model, unless it is installed and intact; returns it and whether it did."""
-    from signoff.agents.fetching import fetch
+    from signoff.agents.weights import fetch
 
     cache = model_cache(environment)
     weights = cache.find(name)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from signoff.agents.answer import is_strict
 from signoff.agents.codex import CodexAgent
-from signoff.agents.structured import is_strict
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (

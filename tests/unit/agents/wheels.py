@@ -5,8 +5,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from signoff.agents.fetching import DownloadCommand
-from signoff.agents.weights import SMOLLM2, ModelCache, Weights, file_sha256
+from signoff.agents.weights import SMOLLM2, DownloadCommand, ModelCache, Weights, file_sha256
 
 MODEL = b"GGUF and some numbers"
 

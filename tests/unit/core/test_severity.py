@@ -1,7 +1,7 @@
 import pytest
 from pydantic import TypeAdapter
 
-from signoff.agents.findings import Source, build_critique
+from signoff.agents.check import Source, build_critique
 from signoff.core.severity import Severity
 from signoff.flows.sections import BehaviorSection, SeverityName
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.structured import is_strict, schema_problems
+from signoff.agents.answer import is_strict, schema_problems
 from signoff.core.effects import Reply
 from signoff.review.adjudication import Verdict
 from signoff.review.edit import EditKind

@@ -1,8 +1,12 @@
-"""Turns refusals of a model server into errors by who must act.
+"""Turns refusals of a server, and messages of a program, into errors by who must act.
 
 A transient error is retried, a quota needs money or time, a key needs its owner, and a bad
 request needs its author. Providers agree on little but the status code, so where the code
-alone is ambiguous, the message and the stated retry time decide.
+alone is ambiguous, the message and the stated retry time decide. Programs report vendors'
+errors as text.
+
+A retry time is a time of day, a date, a duration or seconds since 1970. A time of day without
+a zone is in this machine's zone.
 """
 
 from __future__ import annotations
@@ -10,11 +14,11 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
-from signoff.agents.quota_resets import find_reset_time
 from signoff.agents.vendor_json import as_dict
 from signoff.errors import (
     AgentAuth,
@@ -24,6 +28,65 @@ from signoff.errors import (
     AgentTimeout,
     AgentTransient,
 )
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
+
+_EPOCH = re.compile(r"(?:\||resets?(?:_at|At)?\D{0,4})(1[6-9]\d{8}|[2-4]\d{9})\b")
+_MOMENT = re.compile(
+    r"(?:resets?|try again|available)(?: again)?(?: at| on)?\s+"
+    r"(?:(?P<month>[a-z]{3})[a-z]*\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?:(?P<year>\d{4}),?\s+)?"
+    r"(?:at\s+)?)?"
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]m)"
+    r"(?:\s*\((?P<zone>[\w/+-]+)\))?",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T| at |\s)(\d\d:\d\d)(?::\d\d)?\s*(?:UTC|Z)")
+_SPAN = re.compile(
+    r"(?:again|retry|available|resets?) in((?:\s*(?:and\s+)?\d{1,7}(?:\.\d+)?\s*[a-z]+,?)+)",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"(\d{1,7}(?:\.\d+)?)\s*(ms|[dhms])", re.IGNORECASE)
+
+
+def find_reset_time(text: str, now: datetime) -> datetime | None:
+    """Returns the time at which a text says a quota resets, or None when it names none."""
+    if epoch := _EPOCH.search(text):
+        return datetime.fromtimestamp(int(epoch[1]), UTC)
+    try:
+        if date := _DATE.search(text):
+            return datetime.fromisoformat(f"{date[1]}T{date[2]}:00+00:00")
+        if span := _SPAN.search(text):
+            parts = _PART.findall(span[1])
+            seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in parts)
+            return now + timedelta(seconds=seconds)
+        moment = _MOMENT.search(text)
+        return _parse_moment(moment, now) if moment is not None else None
+    except ValueError:
+        return None  # such as February 31
+
+
+def _parse_moment(match: re.Match[str], now: datetime) -> datetime:
+    local_now = now.astimezone(_parse_zone(match["zone"]))
+    hour = int(match["hour"]) % 12 + (12 if match["half"].lower() == "pm" else 0)
+    minute = int(match["minute"] or 0)
+    reset = local_now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    if match["month"] is None:
+        return reset if reset > local_now else reset + timedelta(days=1)
+    month = _MONTHS.index(match["month"].lower()) + 1
+    reset = reset.replace(month=month, day=int(match["day"]))
+    if match["year"] is not None:
+        return reset.replace(year=int(match["year"]))
+    # A date without a year that has passed belongs to the next year.
+    return reset if reset > local_now else reset.replace(year=reset.year + 1)
+
+
+def _parse_zone(name: str | None) -> tzinfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (OSError, ValueError):
+        return None
+
 
 SHORT_WAIT = timedelta(seconds=60)
 """A server with a shorter retry time is busy; with a longer one, a quota is used up."""
@@ -176,3 +239,77 @@ def redact_line(text: str, *secrets: str | None) -> str:
             text = text.replace(secret, "[key]")
     line = " ".join(_SECRETS.sub("[key]", text).split())
     return line if len(line) <= 300 else f"{line[:297]}..."
+
+
+USAGE_ERROR = re.compile(
+    r"unknown (option|argument|command|flag)|unexpected argument|unrecognized (option|argument)"
+    r"|invalid value .* for '--",
+    re.IGNORECASE,
+)
+"""The program rejects its own command line, so its version does not match this code."""
+
+_QUOTA = re.compile(
+    r"\b(usage|session|weekly|opus|sonnet) limit|hit your limit|quota exceeded"
+    r"|exceeded your (current|daily|monthly) quota|insufficient_quota|out of credits"
+    r"|credit balance is too low|terminalquotaerror",
+    re.IGNORECASE,
+)
+_STATUS = re.compile(
+    r"(?:status(?: code)?:?|\"?code\"?\s*:|api error:?|error|http|\()\s*([45]\d\d)\b", re.IGNORECASE
+)
+_AUTH = re.compile(
+    r"not logged in|/login|log ?in again|invalid api key|api key not valid|no api key"
+    r"|must specify the \w+_API_KEY|invalid auth|unauthori[sz]ed|authenticat"
+    r"|token (has )?expired|refresh token",
+    re.IGNORECASE,
+)
+_BAD_REQUEST = re.compile(
+    r"model.{0,80}(not found|not exist|not supported)|models/\S+ is not found"
+    r"|issue with the selected model|(prompt|input) is too long|context (length|window)"
+    r"|invalid_request|unsupported model",
+    re.IGNORECASE,
+)
+_MAY_PASS = re.compile(
+    r"overloaded|rate.?limit|too many requests|resource has been exhausted|high demand"
+    r"|temporar|connection|ECONN|ENOTFOUND|fetch failed|network|timed? ?out|try again"
+    r"|stream disconnected|server error|internal error",
+    re.IGNORECASE,
+)
+
+
+def failure_error(
+    source: str,
+    text: str,
+    *,
+    remedy: str,
+    status: int | None = None,
+    until: datetime | None = None,
+    now: datetime | None = None,
+) -> AgentError:
+    """Returns the error that a program's text means; `remedy` helps when it needs a login."""
+    now = now or datetime.now(UTC)
+    until = until or find_reset_time(text, now)
+    text = redact_line(text) or "no reason given"
+    message = f"{source}: {text}"
+    # A used-up quota comes first: vendors report it with statuses that usually mean "retry".
+    if _QUOTA.search(text):
+        if until is not None and until - now < SHORT_WAIT:
+            return transient_error(message, until, now)
+        return AgentQuota(message, until=until)
+    status = status or find_status(text)
+    if status is not None:
+        return refusal_error(source, status, text, until=until, remedy=remedy, now=now)
+    # The order matters: "authentication failed, try again" needs a login, not another attempt.
+    if _AUTH.search(text):
+        return AgentAuth(f"{message} ({remedy})")
+    if _BAD_REQUEST.search(text):
+        return AgentBadRequest(message)
+    if _MAY_PASS.search(text):
+        return transient_error(message, until, now)
+    return AgentError(f"{source} failed: {text}")
+
+
+def find_status(text: str) -> int | None:
+    """Returns the HTTP status that a text mentions, or None."""
+    match = _STATUS.search(text)
+    return int(match[1]) if match else None

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from signoff.agents.quota_resets import find_reset_time
+from signoff.agents.failures import find_reset_time
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from httpx import ConnectTimeout, ReadTimeout, UnsupportedProtocol
 
-from signoff.agents.http_errors import connection_error, redact_line, refusal_error, retry_time
+from signoff.agents.failures import connection_error, redact_line, refusal_error, retry_time
 from signoff.errors import (
     AgentAuth,
     AgentBadRequest,

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from signoff.agents.error_patterns import failure_error, find_status
+from signoff.agents.failures import failure_error, find_status
 from signoff.errors import AgentAuth, AgentError, AgentQuota, AgentTransient
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from signoff.agents.fetching import download_command, fetch, folder_size, pip_command
-from signoff.agents.weights import ModelCache, State, Weights
+from signoff.agents.weights import (
+    ModelCache,
+    State,
+    Weights,
+    download_command,
+    fetch,
+    folder_size,
+    pip_command,
+)
 from signoff.errors import OperatorError
 from signoff.runtime.owner import birth_of
 from tests.patience import PATIENCE_SECONDS, until, written

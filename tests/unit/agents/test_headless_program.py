@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from signoff.agents.headless import Job, find_program, parse_version, run_program
 from signoff.agents.kinds import bundled_program
-from signoff.agents.program import Job, find_program, parse_version, run_program
 from signoff.errors import AgentBadRequest
 from tests.unit.agents.programs import Watcher, program
 
