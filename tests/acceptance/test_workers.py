@@ -86,7 +86,7 @@ def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
     # No command is needed to continue it, only a worker.
     listed = holding.json("runs", "--status", "queued")[0]
     assert (listed["run"], listed["reason"]) == ("one", "no worker is running")
-    assert "\nsignoff_queue_stuck 1\n" in holding.signoff("metrics").stdout
+    assert "\nsignoff_queue_stuck 1.0\n" in holding.signoff("metrics").stdout
 
     start_worker(holding)
     second = int(holding.wait_for("pid"))
@@ -97,8 +97,8 @@ def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
     wait_for_status(holding, "one", "completed")
     assert (holding.folder / "calls.txt").read_text() == "first\n"
     metrics = holding.signoff("metrics").stdout
-    assert "\nsignoff_lease_losses_total 1\n" in metrics
-    assert "\nsignoff_claim_seconds_count 1\n" in metrics
+    assert "\nsignoff_lease_losses_total 1.0\n" in metrics
+    assert "\nsignoff_claim_seconds_count 1.0\n" in metrics
 
 
 def test_a_stopped_workers_run_is_taken_over_when_its_lease_ends(holding: CliProject) -> None:

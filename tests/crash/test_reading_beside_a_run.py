@@ -60,6 +60,6 @@ def test_metrics_are_right_while_a_run_is_being_written(tmp_path: Path) -> None:
 
 def _calls(store: Store) -> int:
     """Returns how many calls the metrics report."""
-    name = 'signoff_effects_total{kind="ask",agent="claude",result="ok"} '
+    name = 'signoff_effects_total{agent="claude",kind="ask",result="ok"} '
     lines = metrics_text(store, 0.0).splitlines()
-    return next((int(line.removeprefix(name)) for line in lines if line.startswith(name)), 0)
+    return next((int(float(line.removeprefix(name))) for line in lines if line.startswith(name)), 0)

@@ -215,7 +215,7 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
             workers = list(_workers(store, is_server=is_server))
     except SignoffError as error:
         remedy = "; ".join(next_commands(error.remedies)) or _REMEDIES.get(type(error), "")
-        other = f"check its address, path and permissions; {next_command(ShowSettings())}"
+        other = f"check its address and permissions; {next_command(ShowSettings())}"
         yield Check("database", False, str(error), remedy or other)
         return
     if found.problem:
