@@ -88,6 +88,7 @@ ARGUMENTS: dict[str, Sequence[Sequence[str]]] = {
     "backup": [("copy.db",)],
     "store": [("setup", "--print")],
     "config": [()],
+    "trust": [("--show",)],
     "doctor": [("-v",)],
     "db": [("--help",)],
     "profile": [("list",), ("show", "python-module")],

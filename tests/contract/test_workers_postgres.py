@@ -95,8 +95,8 @@ async def test_two_workers_share_the_runs_and_continue_answered_ones(project: Pr
     assert calls(project) == names
     # Each run was claimed when it was queued, and again when it was answered.
     metrics = metrics_text(project.store, project.clock.now())
-    assert "\nsignoff_claim_seconds_count 16\n" in metrics
-    assert "\nsignoff_lease_losses_total 0\n" in metrics
+    assert "\nsignoff_claim_seconds_count 16.0\n" in metrics
+    assert "\nsignoff_lease_losses_total 0.0\n" in metrics
 
 
 def test_a_killed_workers_run_is_taken_over(project: Project) -> None:
@@ -120,5 +120,5 @@ def test_a_killed_workers_run_is_taken_over(project: Project) -> None:
 
     assert calls(project) == ["one"]
     metrics = metrics_text(project.store, project.clock.now())
-    assert "\nsignoff_lease_losses_total 1\n" in metrics
-    assert "\nsignoff_claim_seconds_count 1\n" in metrics
+    assert "\nsignoff_lease_losses_total 1.0\n" in metrics
+    assert "\nsignoff_claim_seconds_count 1.0\n" in metrics
