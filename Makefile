@@ -7,7 +7,7 @@ WORKERS ?= 3
 DEMO ?= signoff-demo
 
 # Extras that the tests need; the large ones (claude, codex, local) are left out.
-DEV_EXTRAS := anthropic,mcp,ollama,openai,otel,passkeys,postgres,temporal,web
+DEV_EXTRAS := anthropic,mcp,ollama,openai,otel,passkeys,postgres,prometheus,temporal,web
 
 # The vendors' own programs, for tests/real: 800 MB unpacked, so they have their own folder.
 AGENTS := .agents-env
