@@ -16,7 +16,7 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
-from signoff.app.dispatching import dispatcher_of
+from signoff.app.hand_over import dispatcher_of
 from signoff.app.settings import load_settings, unknown_variables
 from signoff.cli.entry import signoff
 from signoff.store.postgres.address import read_address

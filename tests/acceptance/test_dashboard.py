@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from signoff.app.metrics import metrics_text
+from signoff.app.run_records import metrics_text
 from signoff.store.memory import MemoryStore
 from signoff.telemetry.metrics import DEFINITIONS
 

@@ -77,16 +77,6 @@ def test_a_command_imports_nothing_that_it_does_not_need(
     assert imported(program, project, unneeded, arguments.split()) == ""
 
 
-def test_settings_that_name_agents_do_not_load_the_schema(tmp_path: Path) -> None:
-    """Almost every project has such settings, and every command reads them."""
-    home = tmp_path / ".signoff"
-    home.mkdir()
-    (home / "config.yaml").write_text("agents: {mine: {kind: command, argv: [sh]}}\n")
-    program = f"{COMMAND}; assert code == 0; {CHECK}"
-
-    assert imported(program, tmp_path, NEVER | ENGINE | {"pydantic"}, ["runs"]) == ""
-
-
 def test_listing_two_hundred_profiles_imports_none(tmp_path: Path) -> None:
     """One slow or broken profile must not slow down or break the list of all."""
     folder = tmp_path / ".signoff" / "profiles"

@@ -191,7 +191,7 @@ async def _start_or_resume(engine: Engine, store: Store, workflow: Workflow) -> 
 
 
 def _approve(project: Project, files: RunFiles, item: InboxItem, edits: Mapping[str, str]) -> None:
-    from signoff.app.answering import form_of
+    from signoff.app.history import form_of
 
     path = form_of(project, item)["path"]
     if path in edits:

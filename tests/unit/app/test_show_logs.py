@@ -2,8 +2,8 @@ import json
 
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.logs import afterwards, logs
 from signoff.app.project import Project
+from signoff.app.show import afterwards, logs
 from signoff.core import events as ev
 
 LONG = "word " * 3000

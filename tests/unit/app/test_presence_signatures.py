@@ -11,9 +11,8 @@ import pytest
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
-from signoff.app.presence import passkeys_file
+from signoff.app.presence import check_approvals, passkeys_file
 from signoff.app.project import Project
-from signoff.app.signatures import check_approvals
 from signoff.app.store_move import move_run
 from signoff.passkeys.key_file import remove_passkey
 from signoff.runtime.store_port import InboxItem

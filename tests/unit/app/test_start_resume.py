@@ -5,8 +5,7 @@ import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
-from signoff.app.resume import due_runs, resume, resume_due
-from signoff.app.start import start
+from signoff.app.start import due_runs, resume, resume_due, start
 from signoff.core.outcome import Status
 from signoff.errors import AgentAuth, InvalidWorkflow, UsageError
 from signoff.remedies import Resume

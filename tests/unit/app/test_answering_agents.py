@@ -5,8 +5,7 @@ import json
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
-from signoff.app.agent_answers import answer_as_agent
-from signoff.app.answering import AnswerInput
+from signoff.app.answering import AnswerInput, answer_as_agent
 from signoff.app.project import Project
 from signoff.core.requests import Request
 from signoff.errors import InvalidAnswer, StaleApproval, UsageError

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app import capabilities
-from signoff.app.capabilities import WorkerCapabilities, needs_of
+from signoff.app import hand_over
+from signoff.app.hand_over import WorkerCapabilities, needs_of
 from signoff.app.project import Project, open_project
 from signoff.app.start import plan
 from signoff.testing import ScriptedAgent, WrappedStore
@@ -75,7 +75,7 @@ def test_a_worker_can_do_what_its_agents_are_ready_for(
     with project:
         changed = able.check(["agent:manual", "agent:writer", "agent:nobody", "label"])
         again = able.check(["agent:manual", "agent:nobody"])
-        monkeypatch.setattr(capabilities, "RECHECK_SECONDS", -1.0)
+        monkeypatch.setattr(hand_over, "RECHECK_SECONDS", -1.0)
         project.agents = {}
         lost = able.check(["agent:writer"])
 

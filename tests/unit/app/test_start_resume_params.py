@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from signoff.app.project import Project
-from signoff.app.resume import resume
-from signoff.app.start import start
+from signoff.app.start import resume, start
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.errors import InvalidParams, UsageError

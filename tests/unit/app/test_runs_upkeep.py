@@ -7,7 +7,7 @@ import pytest
 
 from signoff import Approval, Outcome, StepDef, Workflow
 from signoff.app.project import Project
-from signoff.app.upkeep import age_in_seconds, back_up, delete_runs, ended_runs, named_runs
+from signoff.app.runs import age_in_seconds, back_up, delete_runs, ended_runs, named_runs
 from signoff.core.context import StepContext
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.owner import this_process

@@ -3,8 +3,13 @@ from datetime import timedelta
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
-from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.inbox import open_requests, refuse_reference_as_answer, request_to_json
+from signoff.app.answering import (
+    AnswerInput,
+    open_requests,
+    record_answer,
+    refuse_reference_as_answer,
+    request_to_json,
+)
 from signoff.app.project import Project
 from signoff.core.requests import Request
 from signoff.errors import UsageError

@@ -6,8 +6,7 @@ import pytest
 
 from signoff import Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.followed_runs import MOST_RUNS, FollowedRuns
-from signoff.app.history import timeline_of
+from signoff.app.history import MOST_RUNS, FollowedRuns, timeline_of
 from signoff.app.project import Project
 from signoff.core.requests import Question
 from signoff.errors import StoreDamaged

@@ -4,8 +4,8 @@ import shutil
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
-from signoff.app.resume import resume
-from signoff.app.run_files import catch_up
+from signoff.app.runs import catch_up
+from signoff.app.start import resume
 from signoff.app.targets import Target
 from signoff.runtime.store_port import RunRow
 

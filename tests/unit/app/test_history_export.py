@@ -3,8 +3,7 @@ import json
 import pytest
 
 from signoff import Outcome, StepContext, StepDef, Workflow
-from signoff.app.export import export
-from signoff.app.history import record_of
+from signoff.app.history import export, record_of
 from signoff.app.project import Project
 from signoff.core.events import to_json
 from signoff.errors import StoreDamaged, UnknownName

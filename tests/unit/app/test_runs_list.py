@@ -2,7 +2,7 @@ import pytest
 
 from signoff import Outcome, StepDef, Workflow
 from signoff.app.project import Project
-from signoff.app.run_list import RunFilter, list_page
+from signoff.app.runs import RunFilter, list_page
 from signoff.core.outcome import Status
 from signoff.errors import UsageError
 

@@ -7,7 +7,7 @@ import pytest
 
 from signoff.agents import auto
 from signoff.agents.base import Health
-from signoff.app.readiness import find_not_ready, refuse_not_ready
+from signoff.app.agents import find_not_ready, refuse_not_ready
 from signoff.app.settings import AgentSettings
 from signoff.errors import ConfigError
 from signoff.notation import Ask

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.app.home import init_home
-from signoff.app.named_start import StartRequest, plan_named, startable
+from signoff.app.start import StartRequest, plan_named, startable
 from signoff.errors import InvalidParams, NotAllowed, UnknownName, UsageError
 
 PYTHON = '''

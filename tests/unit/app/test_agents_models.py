@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.agents.weights import SMOLLM2, State
-from signoff.app.models import DEFAULT, list_models, pull_model, remove_model
+from signoff.app.agents import DEFAULT, list_models, pull_model, remove_model
 from signoff.errors import UnknownName
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from signoff.app.metrics import metrics_text
 from signoff.app.project import Project
+from signoff.app.run_records import metrics_text
 from signoff.core import events as ev
 from signoff.core.codec import encode
 from signoff.core.fold import fold

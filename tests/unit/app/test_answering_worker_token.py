@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.answering import AnswerInput, decide, find_item, record_answer, record_file_answers
+from signoff.app.answering import (
+    AnswerInput,
+    decide,
+    find_item,
+    record_answer,
+    record_file_answers,
+    token_of,
+)
 from signoff.app.external_work import next_work, start_pulled, submit
 from signoff.app.project import WORKER_VARIABLE, Project, open_project
-from signoff.app.resume import resume
 from signoff.app.settings import unknown_variables
-from signoff.app.worker_token import token_of
+from signoff.app.start import resume
 from signoff.core.outcome import Status
 from signoff.errors import InvalidAnswer, UsageError
 

@@ -4,7 +4,7 @@ import pytest
 
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.news import NewsState, news
+from signoff.app.history import NewsState, news
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName

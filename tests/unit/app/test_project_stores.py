@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from signoff.app.project import absolute_address, open_database, set_up, setup_sql
 from signoff.app.settings import database_file
-from signoff.app.stores import absolute_address, open_database, set_up, setup_sql
 from signoff.errors import ConfigError, UsageError
 from signoff.store.sqlite import SqliteStore
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.demo import DemoRun, drive_run, prepare_project, prepare_run, repeated_calls
+from signoff.app.presets import DemoRun, drive_run, prepare_project, prepare_run, repeated_calls
 from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
