@@ -2,7 +2,7 @@ import gc
 import threading
 
 from signoff.store.connection import Transaction
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.patience import PATIENCE_SECONDS
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.runtime.return_budget import BYTES_PER_TOKEN, RETURN_TOKENS, cut_return
+from signoff.runtime.dispatch import BYTES_PER_TOKEN, RETURN_TOKENS, cut_return
 
 MOST = RETURN_TOKENS * BYTES_PER_TOKEN
 

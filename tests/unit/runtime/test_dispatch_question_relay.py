@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from signoff.core.questions import Option, UserQuestion
-from signoff.runtime.question_relay import (
+from signoff.runtime.dispatch import (
     LONGEST_BLOCK,
     SUB_AGENT_QUESTION_FORMAT,
     QuestionRound,

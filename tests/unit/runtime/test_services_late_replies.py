@@ -1,9 +1,9 @@
 import pytest
 
 from signoff.errors import WriteFailed
-from signoff.runtime.late_replies import LateReplies, LateReply
+from signoff.runtime.services import LateReplies, LateReply
 from signoff.runtime.store_port import RunId
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import WrappedStore
 
 ONE, TWO = RunId(1), RunId(2)

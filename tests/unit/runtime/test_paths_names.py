@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.errors import UsageError
-from signoff.runtime.names import checked_name, fresh_name
+from signoff.runtime.paths import checked_name, fresh_name
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import StoreTooNew
-from signoff.store.schema import LATEST, Migration, migrate, shipped_migrations
+from signoff.store.connection import LATEST, Migration, migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
 from tests.patience import PATIENCE_SECONDS
 from tests.store_suite.journal_writer import start_run
@@ -184,7 +184,7 @@ def test_an_applied_migration_is_not_applied_again(db: sqlite3.Connection, path:
 MIGRATE = """
 import sqlite3, sys
 from pathlib import Path
-from signoff.store.schema import LATEST, Migration, migrate, shipped_migrations
+from signoff.store.connection import LATEST, Migration, migrate, shipped_migrations
 path = Path(sys.argv[1])
 slow = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300000)"
 second = Migration(LATEST + 1, "slow", f"CREATE TABLE slow AS {slow} SELECT x FROM n;")

@@ -2,7 +2,7 @@ import json
 
 from signoff.core import events as ev
 from signoff.core.outcome import Status
-from signoff.telemetry.run_summary import (
+from signoff.telemetry.metrics import (
     CLAIM_SECONDS,
     EFFECT_SECONDS,
     RunSummary,

@@ -2,9 +2,18 @@
 
 import pytest
 
-from signoff.core.error_info import ErrorInfo
-from signoff.core.request_rules import Accept, GiveUp, RequestPosition, decide_request
-from signoff.core.transitions import Chosen, FellShort, Raised, Retry, Wait
+from signoff.core.stop_reason import ErrorInfo
+from signoff.core.transitions import (
+    Accept,
+    Chosen,
+    FellShort,
+    GiveUp,
+    Raised,
+    RequestPosition,
+    Retry,
+    Wait,
+    decide_request,
+)
 from signoff.errors import EngineError
 
 

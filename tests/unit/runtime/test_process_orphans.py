@@ -2,10 +2,9 @@ import asyncio
 import sys
 
 from signoff.core.effects import EffectId
-from signoff.runtime.orphans import MARK, call_mark, end_orphans, mark_of, marked
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
-from signoff.runtime.process import end_process
+from signoff.runtime.process import MARK, call_mark, end_orphans, end_process, mark_of, marked
 
 DAEMON = """
 import os, sys, time

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.core.args import Arg, Param
-from signoff.core.placeholders import placeholder, value_text
+from signoff.core.args import Arg, Param, placeholder, value_text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome
-from signoff.runtime.agent_limits import AgentGate, AgentLimits
+from signoff.runtime.services import AgentGate, AgentLimits
 from signoff.testing import FrozenClock
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step

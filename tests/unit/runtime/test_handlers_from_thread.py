@@ -8,7 +8,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.from_thread import on_thread
+from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Notice, Progress
 from tests.patience import PATIENCE_SECONDS, SkippingLoop
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.core.presence import needs_presence
-from signoff.core.requests import Approval, Choice, Question, Request, Response
+from signoff.core.requests import Approval, Choice, Question, Request, Response, needs_presence
 from signoff.errors import UsageError
 
 OPTIONS = ["approve", "change", "reject"]

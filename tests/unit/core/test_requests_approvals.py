@@ -4,9 +4,18 @@ from datetime import timedelta
 
 import pytest
 
-from signoff.core.approvals import SIGN_OFF, approves, request_word, require_presence
 from signoff.core.digest import digest
-from signoff.core.requests import Approval, Choice, Question, Request, Response
+from signoff.core.requests import (
+    SIGN_OFF,
+    Approval,
+    Choice,
+    Question,
+    Request,
+    Response,
+    approves,
+    request_word,
+    require_presence,
+)
 from signoff.errors import UsageError
 
 OPTIONS = ["approve", "change", "reject"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from signoff.core.effects import Effect, EffectKind
-from signoff.core.wording import request_digest
+from signoff.runtime.attempt_effects import request_digest
 
 _SCHEMA = {"type": "object"}
 
