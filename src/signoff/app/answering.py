@@ -17,7 +17,6 @@ from signoff.app.project import Project
 from signoff.app.worker_token import refuse_worker
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT, text_digest
-from signoff.core.presence import needs_presence
 from signoff.core.requests import (
     AnswerForm,
     Edits,
@@ -25,6 +24,7 @@ from signoff.core.requests import (
     check_answer,
     describe_default,
     is_open_to_agents,
+    needs_presence,
 )
 from signoff.errors import (
     AgentBadOutput,

@@ -12,7 +12,7 @@ from signoff.app.trust import check_trust
 from signoff.core.digest import text_digest
 from signoff.errors import ConfigError, UnknownName
 from signoff.remedies import Install
-from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable
+from signoff.runtime.ports import Dispatcher, DispatcherUnavailable
 from signoff.runtime.store_port import RunRow
 
 STORE = "store"

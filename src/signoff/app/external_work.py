@@ -23,9 +23,8 @@ from signoff.app.start import start
 from signoff.app.targets import Target
 from signoff.app.worker_token import check_token, token_of
 from signoff.core import events as ev
-from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState
+from signoff.core.requests import ItemState, request_word
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UnknownName, UsageError
 from signoff.notation import ResumeReport
 from signoff.remedies import PassOption, Resume, TakeWork

@@ -10,8 +10,7 @@ from signoff.app.answering import form_of, request_number, title_of
 from signoff.app.next_commands import answer_commands
 from signoff.app.project import Project
 from signoff.core.codec import decode
-from signoff.core.presence import PRESENCE
-from signoff.core.requests import AnswerForm, describe_default, options_of
+from signoff.core.requests import PRESENCE, AnswerForm, describe_default, options_of
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import AnswerRequest
 from signoff.runtime.store_port import InboxItem, InboxLine

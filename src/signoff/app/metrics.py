@@ -17,8 +17,7 @@ from signoff.core.outcome import Status
 from signoff.errors import SignoffError, StoreError
 from signoff.exports.run_record import RunRecord
 from signoff.runtime.store_port import RunId, RunRow, Store
-from signoff.telemetry.metrics import Metrics, prometheus_text
-from signoff.telemetry.run_summary import VERSION, RunSummary, summarize
+from signoff.telemetry.metrics import VERSION, Metrics, RunSummary, prometheus_text, summarize
 
 BATCH = 200
 """Summaries that are stored at once: a first look at thousands of runs may be interrupted."""

@@ -20,9 +20,9 @@ from signoff.core.spend import Limits
 from signoff.core.stop_reason import error_of
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
+from signoff.runtime.engine import RunChanges
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
-from signoff.runtime.run_changes import RunChanges
 from signoff.runtime.store_port import RunRow
 
 FROM_OUTSIDE = {ANY_AGENT: MANUAL}
