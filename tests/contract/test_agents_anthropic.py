@@ -20,7 +20,7 @@ from signoff.errors import (
 from signoff.review.constraint import Constraint
 from signoff.review.prompts import critic_prompt
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.agent_harness import TextReply, ask, call_for
 from tests.agent_suite import AgentSuite
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness

@@ -19,7 +19,7 @@ from signoff.app.run_records import living_workers
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.errors import WriteFailed
-from signoff.runtime.dispatcher import DispatcherUnavailable, Rest
+from signoff.runtime.ports import DispatcherUnavailable, Rest
 from signoff.runtime.store_port import DispatchToken
 from tests.patience import PATIENCE_SECONDS, until, wait_until
 from tests.stubs.temporal import PROGRAM, TemporalServer

@@ -42,7 +42,7 @@ from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, c
 # wait for asyncio.
 if TYPE_CHECKING:
     from signoff.agents.auto import Candidate
-    from signoff.runtime.agent_limits import AgentLimits
+    from signoff.runtime.services import AgentLimits
 
 
 PROGRAM_KINDS = frozenset({*PROGRAMS, "command", "check"})
@@ -97,7 +97,7 @@ def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits
 
     Agents that are programs have a limit even if none is set: each call is a process.
     """
-    from signoff.runtime.agent_limits import AgentLimits
+    from signoff.runtime.services import AgentLimits
 
     known = known_agents(settings)
     return {

@@ -19,14 +19,15 @@ from signoff.app.next_commands import answer_commands
 from signoff.app.project import WORKER_VARIABLE, Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT, text_digest
-from signoff.core.presence import PRESENCE, needs_presence
 from signoff.core.requests import (
+    PRESENCE,
     AnswerForm,
     Edits,
     ItemState,
     check_answer,
     describe_default,
     is_open_to_agents,
+    needs_presence,
     options_of,
 )
 from signoff.errors import (

@@ -19,9 +19,8 @@ from signoff.app.runs import Warn, current_row
 from signoff.app.start import FROM_OUTSIDE, resume, start
 from signoff.app.targets import Target
 from signoff.core import events as ev
-from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState
+from signoff.core.requests import ItemState, request_word
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UnknownName, UsageError
 from signoff.notation import ResumeReport
 from signoff.remedies import PassOption, Resume, TakeWork

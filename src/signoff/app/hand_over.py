@@ -35,9 +35,9 @@ from signoff.documents.regular_files import create_private
 from signoff.errors import ConfigError, UnknownName, UsageError, WriteFailed
 from signoff.notation import Ask
 from signoff.remedies import Install, StartRun
-from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable
 from signoff.runtime.home_folder import VARIABLE
 from signoff.runtime.owner import is_alive
+from signoff.runtime.ports import Dispatcher, DispatcherUnavailable
 from signoff.runtime.store_port import RunRow, WorkerRow
 
 LOG = "worker.log"

@@ -18,11 +18,9 @@ from typing import Any
 from signoff.app.history import events_of, form_of
 from signoff.app.home import Home
 from signoff.app.project import Project
-from signoff.core.approvals import approves
 from signoff.core.digest import digest
 from signoff.core.events import EffectFinished
-from signoff.core.presence import needs_presence
-from signoff.core.requests import ItemState
+from signoff.core.requests import ItemState, approves, needs_presence
 from signoff.errors import PresenceRequired, SignatureRefused, UsageError
 from signoff.passkeys import key_file
 from signoff.passkeys.key_file import (

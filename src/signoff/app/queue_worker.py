@@ -33,12 +33,17 @@ from signoff.errors import (
     WriteFailed,
 )
 from signoff.remedies import Resume
-from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable, Rest
 from signoff.runtime.engine import Engine
 from signoff.runtime.journal import events_in
-from signoff.runtime.listener_port import Topic, subscribed
-from signoff.runtime.ports import Observer
-from signoff.runtime.store_port import FORGOTTEN_SECONDS, DispatchToken, RunRow, Store
+from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
+from signoff.runtime.store_port import (
+    FORGOTTEN_SECONDS,
+    DispatchToken,
+    RunRow,
+    Store,
+    Topic,
+    subscribed,
+)
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""

@@ -16,8 +16,7 @@ from signoff.exports.run_record import RunRecord
 from signoff.remedies import StartWorker
 from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import RunId, RunRow, Store, WorkerRow
-from signoff.telemetry.metrics import Metrics, prometheus_text
-from signoff.telemetry.run_summary import VERSION, RunSummary, summarize
+from signoff.telemetry.metrics import VERSION, Metrics, RunSummary, prometheus_text, summarize
 
 
 def stored_record(store: Store, row: RunRow) -> RunRecord:

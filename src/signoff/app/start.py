@@ -31,9 +31,9 @@ from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, NameTaken, NotAllowed, SignoffError, UnknownName, UsageError
 from signoff.notation import Ask, DryRunPlan, OptionKind
 from signoff.remedies import Resume, StartRun
+from signoff.runtime.engine import RunChanges
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
-from signoff.runtime.run_changes import RunChanges
 from signoff.runtime.store_port import RunRow
 
 

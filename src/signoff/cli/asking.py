@@ -24,10 +24,16 @@ from signoff.app.project import Project
 from signoff.cli.headline import deadline_lines, file_line, option_line
 from signoff.cli.terminal import discard_typed
 from signoff.cli.text import clean, near, styled, wrapped
-from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of
-from signoff.core.requests import AnswerForm, Edits, ItemState, describe_default, options_of
+from signoff.core.requests import (
+    AnswerForm,
+    Edits,
+    ItemState,
+    describe_default,
+    options_of,
+    request_word,
+)
 from signoff.documents.control_characters import shown_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval

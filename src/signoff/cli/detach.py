@@ -20,7 +20,7 @@ from signoff.cli.summary import report_to_json
 from signoff.core.outcome import FINAL, Status
 from signoff.errors import RunBusy
 from signoff.remedies import StartWorker, WatchRun
-from signoff.runtime.run_changes import RunChanges
+from signoff.runtime.engine import RunChanges
 
 
 def start_detached(

@@ -10,8 +10,8 @@ from signoff.app.history import form_of, load_state, need_review
 from signoff.app.project import Project
 from signoff.app.show import entry_to_json, show
 from signoff.core import graph
-from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
+from signoff.core.requests import request_word
 from signoff.documents.control_characters import shown_text
 from signoff.errors import UsageError
 from signoff.mcp.bounds import line

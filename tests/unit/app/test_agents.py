@@ -13,12 +13,12 @@ from signoff.core.spend import Limits, Usage
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed
-from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Capabilities, capabilities_of
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.runtime.services import AgentLimits
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 
 CALL = Call("one", EffectId("ask#1"))

@@ -14,9 +14,8 @@ from signoff.errors import StoreBusy
 from signoff.pair.session import REASONS
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import JournalRow, RunId
-from signoff.store.memory import MemoryStore
-from signoff.telemetry.metrics import PAIR_REASONS
-from signoff.telemetry.run_summary import VERSION
+from signoff.store.sqlite import MemoryStore
+from signoff.telemetry.metrics import PAIR_REASONS, VERSION
 from signoff.testing import FrozenClock
 from tests.store_suite.journal_writer import JournalWriter, new_request
 from tests.unit.telemetry.events import START, at, journal

@@ -19,7 +19,7 @@ from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.options import CliCommand, inputs, open_here, pairs, progress_options, run_argument
 from signoff.cli.output import DisplayOptions
 from signoff.cli.summary import print_summary, report_to_json
-from signoff.runtime.run_changes import RunChanges
+from signoff.runtime.engine import RunChanges
 
 
 @click.command(cls=CliCommand)

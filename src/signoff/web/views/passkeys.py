@@ -20,7 +20,7 @@ from signoff.app.presence import (
     registration_options,
     signing_options,
 )
-from signoff.core.presence import needs_presence
+from signoff.core.requests import needs_presence
 from signoff.errors import NotAllowed, SignatureRefused, SignoffError
 from signoff.pages.passkeys import new_passkey_page, passkeys_page
 from signoff.passkeys.key_file import Passkey, read_passkeys

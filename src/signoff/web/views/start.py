@@ -30,7 +30,7 @@ from signoff.notation import NotationOption
 from signoff.pages.parts import run_path
 from signoff.pages.start import NAME, OPTION, PARAM, StartForm, start_form, workflow_list
 from signoff.remedies import PassOption
-from signoff.runtime.names import checked_name
+from signoff.runtime.paths import checked_name
 from signoff.web.callers import Operator
 from signoff.web.projects import OpenProject
 from signoff.web.views.frame import FormFields, SentForm, show_page
