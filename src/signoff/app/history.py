@@ -1,4 +1,7 @@
-"""Reads a run's journal: as a record, as events, as a timeline, as the history of a review."""
+"""Reads a run's journal: as a record, as events, as a timeline, as the history of a review.
+
+Also as news since a commit, and, for pages that follow a run, event by event as it grows.
+"""
 
 from __future__ import annotations
 
@@ -269,6 +272,9 @@ def _matches(value: Any, wanted: Collection[Any]) -> bool:
     return not wanted or value in wanted
 
 
+# Both sides of the comparison are computed from the journal. So a follower needs to keep nothing
+# but the number of a commit, and can ask any process at any time.
+
 MOVING = frozenset({Status.RUNNING, Status.QUEUED})
 """The statuses of a run that some process drives, or is about to."""
 
@@ -351,6 +357,9 @@ def _counts(severities: Sequence[Severity]) -> dict[str, int]:
     found = Counter(severities)
     return {each.value: found[each] for each in sorted(found, key=lambda each: each.rank)}
 
+
+# Folding a long review takes longer than showing it, and a page that follows a run asks for it
+# again and again. So a run is folded once, and then event by event, as its journal grows.
 
 MOST_RUNS = 8
 """Runs that are kept; the one that was not looked at for the longest time is dropped."""

@@ -1,4 +1,4 @@
-"""Collects everything about one run."""
+"""Collects everything about one run, and returns its log."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from signoff.cli.mcp_clients import CLIENTS, McpClient, server_command
+from signoff.cli.commands.mcp import CLIENTS, McpClient, server_command
 from signoff.errors import UsageError
 
 SERVER = ["signoff", "mcp"]

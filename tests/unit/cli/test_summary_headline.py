@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from signoff.cli.headline import WIDTH, detail_lines, file_line, headline
+from signoff.cli.summary import WIDTH, detail_lines, file_line, headline
 from signoff.cli.text import moment
 
 

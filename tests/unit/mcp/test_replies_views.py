@@ -3,7 +3,7 @@
 import pytest
 
 from signoff.errors import UsageError
-from signoff.mcp.views import LONGEST_SHOWN, Part, part_of_run
+from signoff.mcp.replies import LONGEST_SHOWN, Part, part_of_run
 from tests.unit.mcp.review_server import ReviewServer
 
 

@@ -1,6 +1,6 @@
 """Tests of streamed answers as text for humans."""
 
-from signoff.cli.streams import StreamTail
+from signoff.cli.views import StreamTail
 
 
 def stream(*pieces: str) -> StreamTail:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from signoff.cli.driving import choose_view
-from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output
+from signoff.cli.views import Interrupted, run_interruptibly
 from signoff.errors import HandlerFailed
 from signoff.runtime.owner import birth_of
 from tests.patience import PATIENCE_SECONDS, wait_until
@@ -83,7 +83,7 @@ def test_a_signal_is_caught_until_the_loop_has_ended() -> None:
 
 QUITS_DURING_AN_IMPORT = """
 import asyncio, os, signal, sys, time
-from signoff.cli.interrupts import run_interruptibly
+from signoff.cli.views import run_interruptibly
 from signoff.cli.views import View
 from signoff.runtime.process import run_process
 

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from signoff.cli.log_lines import LogLines
+from signoff.cli.options import LogLines
 
 
 def record(name: str, message: str, error: Exception | None = None) -> logging.LogRecord:
