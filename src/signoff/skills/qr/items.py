@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from signoff.core.severity import WORST
 from signoff.core.severity import Severity as IssueSeverity
-from signoff.review.severity import WORST
 
 
 class Severity(StrEnum):
