@@ -320,21 +320,6 @@ def test_every_command_for_a_waiting_flow_supports_json(flow_project: FlowProjec
     assert [each["round"] for each in resumed.json["rounds"]] == [1, 2]
 
 
-def test_an_answer_to_an_unknown_question_changes_nothing(flow_project: FlowProject) -> None:
-    """A file of another run must neither be used nor be deleted."""
-    safety_first(flow_project)
-    flow_project.run()
-    answers = '{"answers": [{"question_id": "thrashing", "answer": "continue"}]}'
-    flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
-
-    done = flow_project.call("resume", "one")
-
-    assert done.code == 10
-    assert "thrashing" in done.err
-    assert len(flow_project.calls) == 2
-    assert flow_project.read("hitl/answers.json") == answers
-
-
 def test_each_step_uses_the_model_it_names(flow_project: FlowProject) -> None:
     """The multi-model example saves money by using cheaper models."""
     flow_project.copy_flow("multi_model")
