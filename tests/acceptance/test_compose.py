@@ -16,10 +16,10 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
-from signoff.app.dispatching import dispatcher_of
+from signoff.app.hand_over import dispatcher_of
 from signoff.app.settings import load_settings, unknown_variables
 from signoff.cli.entry import signoff
-from signoff.store.postgres.address import read_address
+from signoff.store.postgres.connection import read_address
 from tests.acceptance.cli_project import CliProject
 from tests.stubs.postgres import PostgresServer
 

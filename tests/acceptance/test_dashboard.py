@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from signoff.app.metrics import metrics_text
-from signoff.store.memory import MemoryStore
+from signoff.app.run_records import metrics_text
+from signoff.store.sqlite import MemoryStore
 from signoff.telemetry.metrics import DEFINITIONS
 
 DASHBOARD: dict[str, Any] = json.loads(

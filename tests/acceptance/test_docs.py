@@ -36,7 +36,7 @@ from signoff.flows.model import ConvergenceConfig, Tension
 from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
 from signoff.flows.step import WorkflowStep
 from signoff.skills import discover_workflows
-from signoff.store.schema import shipped_migrations
+from signoff.store.connection import shipped_migrations
 from tests.acceptance.cli_project import worker_for_server
 from tests.acceptance.doc_blocks import KNOWN, Section, anchors, links, sections
 from tests.acceptance.doc_runner import DocRunner

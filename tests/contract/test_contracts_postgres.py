@@ -14,7 +14,7 @@ from signoff.errors import InvalidWorkflow
 from signoff.guarded_db.session import Connections
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer

@@ -20,7 +20,7 @@ from signoff.errors import NotAllowed, UsageError
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.staging import Committed, Marker
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS, wait_until
 

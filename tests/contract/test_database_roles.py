@@ -19,7 +19,7 @@ from signoff.guarded_db.setup_sql import setup_sql
 from signoff.guarded_db.staging import Committed, Marker
 from signoff.remedies import SetUpDatabase
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.contract.library import Library, postgres_library
 from tests.stubs.pgbouncer import program as pgbouncer_program
 from tests.stubs.pgbouncer import running_pgbouncer

@@ -12,7 +12,7 @@ from signoff.app.doctor import Check, check_setup
 from signoff.app.home import init_home
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import StoreHealth
-from signoff.store.postgres.address import read_address
+from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql
 from signoff.store.postgres.store import PostgresStore
 from tests.stubs.postgres import PostgresServer

@@ -30,9 +30,9 @@ from signoff.runtime import engine
 from signoff.runtime.journal import events_in
 from signoff.runtime.ports import SystemClock
 from signoff.runtime.store_port import Owner
-from signoff.store.postgres import run_queue
+from signoff.store.postgres import leases
 from signoff.store.postgres import store as postgres_store
-from signoff.store.postgres.address import read_address
+from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.store import PostgresStore
 from tests.patience import PATIENCE_SECONDS, wait_until, whole_lines
 from tests.store_suite.journal_writer import ANN, BOB, start_run
@@ -112,7 +112,7 @@ def project(tmp_path: Path, server: PostgresServer) -> Iterator[Project]:
 def other_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process cannot see whether the process of a worker is alive, as on another host."""
     monkeypatch.setattr(engine, "is_alive", lambda _owner: None)
-    monkeypatch.setattr(run_queue, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "SETTLED_SECONDS", 0.0)
 
 
 def _project(root: Path, url: str) -> Project:
@@ -345,10 +345,10 @@ def test_no_expired_lease_is_taken_until_a_connection_has_lasted_for_a_while(
     assert claimed(BOB) == ["one"]
     _end_leases(project)
 
-    monkeypatch.setattr(run_queue, "SETTLED_SECONDS", TEN_MINUTES)
+    monkeypatch.setattr(leases, "SETTLED_SECONDS", TEN_MINUTES)
     assert claimed(ANN) == []
 
-    monkeypatch.setattr(run_queue, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "SETTLED_SECONDS", 0.0)
     assert claimed(ANN) == ["one"]
 
 

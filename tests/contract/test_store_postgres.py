@@ -14,12 +14,12 @@ from signoff.core.outcome import Status
 from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.remedies import SetUpStore
 from signoff.runtime.owner import is_alive, this_process
+from signoff.store.connection import Migration
 from signoff.store.postgres import schema
 from signoff.store.postgres import store as postgres_store
-from signoff.store.postgres.address import read_address
+from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
-from signoff.store.schema import Migration
 from tests.store_suite import StoreSuite
 from tests.store_suite.journal_writer import (
     ANN,

@@ -11,9 +11,8 @@ from signoff.cli.exits import OF_STATUS
 from signoff.cli.headline import detail_lines, headline, question_lines
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import near, one_line
-from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
-from signoff.core.requests import AnswerForm
+from signoff.core.requests import AnswerForm, request_word
 from signoff.runtime.amounts import duration, format_spend
 from signoff.runtime.narration import describe_answer, describe_stop
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from signoff.app.answering import find_item, form_of
-from signoff.app.history import load_state, need_review
+from signoff.app.answering import find_item
+from signoff.app.history import form_of, load_state, need_review
 from signoff.app.project import Project
 from signoff.app.show import entry_to_json, show
 from signoff.core import graph
-from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
+from signoff.core.requests import request_word
 from signoff.documents.control_characters import shown_text
 from signoff.errors import UsageError
 from signoff.mcp.bounds import line

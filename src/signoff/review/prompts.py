@@ -20,6 +20,7 @@ from typing import Any
 from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.review.critique import DEFAULT_MAX_FINDINGS, Critique, CritiqueIssue
+from signoff.review.prompt_templates import built_in, fill
 from signoff.review.prompt_text import (
     ConstraintMaterial,
     Guidance,
@@ -43,9 +44,8 @@ from signoff.review.reply_schemas import (
 )
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 from signoff.review.shown_file import ShownFile
-from signoff.review.template import built_in, fill
 
-_OF_CONSTRAINT = re.compile(r"\{\{[#^]?(?:constraints?|known|several)\}\}")
+_OF_CONSTRAINT = re.compile(r"\{\{\s*(?:#(?:if|unless)\s+)?(?:constraints?|known|several)\s*\}\}")
 """The tags of a critic's prompt that are not the same for all critics of a step."""
 
 Templates = Mapping[str, str]

@@ -27,9 +27,9 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, capabilities_of
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import Store
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.files import RunFiles
+from signoff.store.sqlite import MemoryStore
 
 GOAL = Goal(goal="Write about the sea.")
 

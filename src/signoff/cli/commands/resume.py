@@ -9,9 +9,9 @@ import click
 from signoff.app.history import timeline_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.app.resume import FROM_OUTSIDE, due_runs, resume_due
 from signoff.app.settings import command_line_limits
 from signoff.app.show import show
+from signoff.app.start import FROM_OUTSIDE, due_runs, resume_due
 from signoff.cli import exits
 from signoff.cli.detach import resume_detached
 from signoff.cli.driving import choose_view, drive_resume, events_file
@@ -19,7 +19,7 @@ from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.options import CliCommand, inputs, open_here, pairs, progress_options, run_argument
 from signoff.cli.output import DisplayOptions
 from signoff.cli.summary import print_summary, report_to_json
-from signoff.runtime.run_changes import RunChanges
+from signoff.runtime.engine import RunChanges
 
 
 @click.command(cls=CliCommand)

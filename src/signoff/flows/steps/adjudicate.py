@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from signoff.core.approvals import SIGN_OFF
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
@@ -19,7 +18,7 @@ from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
-from signoff.core.requests import RETRY, Choice, Request
+from signoff.core.requests import RETRY, SIGN_OFF, Choice, Request
 from signoff.core.stop_reason import NotConverging
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig

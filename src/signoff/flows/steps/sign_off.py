@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from signoff.core.approvals import SIGN_OFF
 from signoff.core.context import StepContext
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
-from signoff.core.requests import Answer, Choice, Request
+from signoff.core.requests import SIGN_OFF, Answer, Choice, Request
 from signoff.core.stop_reason import Rejected
 from signoff.core.words import Label
 from signoff.flows.state import FlowState, after

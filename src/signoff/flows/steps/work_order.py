@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from signoff.core.approvals import SIGN_OFF
 from signoff.core.digest import SHORT, digest
+from signoff.core.requests import SIGN_OFF
 from signoff.flows.state import FlowState, read
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.constraint import Constraint

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from signoff.core.placeholders import placeholder, value_text
+from signoff.core.args import placeholder, value_text
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
 

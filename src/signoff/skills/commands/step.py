@@ -19,8 +19,7 @@ import click
 from signoff.cli.options import CliCommand, enter_folder, output_options, project_dir_option
 from signoff.cli.output import Output
 from signoff.cli.text import clean
-from signoff.core.args import UNDECLARED, Param
-from signoff.core.placeholders import placeholder
+from signoff.core.args import UNDECLARED, Param, placeholder
 from signoff.core.step import ITERATION
 from signoff.core.workflow import Workflow
 from signoff.errors import Problem, UsageError

@@ -11,9 +11,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
 from signoff.documents.control_characters import json_text
-from signoff.runtime.dispatch import RUN_SCRIPT, Dispatch
-from signoff.runtime.question_relay import typed_response
-from signoff.runtime.return_budget import BUDGET_RULE
+from signoff.runtime.dispatch import BUDGET_RULE, RUN_SCRIPT, Dispatch, typed_response
 from signoff.skills.commands.command_text import SkillPlace, command_text, option_name
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import STATE_DIR, EvaluatedStep, iterations

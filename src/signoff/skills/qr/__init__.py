@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.skills.qr.gate import QRGate as QRGate
@@ -28,23 +28,10 @@ if TYPE_CHECKING:
     from signoff.skills.types import QRStatus as QRStatus
 
 _HOMES = {
-    "signoff.skills.qr.gate": ("QRGate",),
-    "signoff.skills.qr.items": ("ItemStatus", "QRItem", "Severity"),
-    "signoff.skills.qr.judging": (
-        "DEFAULT",
-        "ITERATION_LIMIT",
-        "QRAction",
-        "QRVerdict",
-        "blocking",
-        "judge",
-    ),
-    "signoff.skills.qr.record_file": ("judge_file", "qr_file", "record"),
-    "signoff.skills.types": ("QRStatus",),
+    "signoff.skills.qr.gate": "QRGate",
+    "signoff.skills.qr.items": "ItemStatus QRItem Severity",
+    "signoff.skills.qr.judging": "DEFAULT ITERATION_LIMIT QRAction QRVerdict blocking judge",
+    "signoff.skills.qr.record_file": "judge_file qr_file record",
+    "signoff.skills.types": "QRStatus",
 }
-__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

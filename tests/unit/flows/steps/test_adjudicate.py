@@ -9,7 +9,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.flows.model import AdjudicationConfig, ConvergenceConfig
 from signoff.review.severity import Severity
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,

@@ -13,7 +13,7 @@ from signoff.flows.state import UNREVIEWED
 from signoff.flows.steps.updates import LONGEST, shortened
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,

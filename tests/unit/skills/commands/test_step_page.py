@@ -7,8 +7,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import Dispatch
-from signoff.runtime.return_budget import BUDGET_RULE
+from signoff.runtime.dispatch import BUDGET_RULE, Dispatch
 from signoff.skills.commands.command_text import SkillPlace
 from signoff.skills.commands.step_page import as_json, as_text
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
