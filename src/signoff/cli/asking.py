@@ -17,7 +17,8 @@ from typing import Any, assert_never
 
 import click
 
-from signoff.app.answering import AnswerInput, form_of, record_answer, title_of
+from signoff.app.answering import AnswerInput, record_answer, title_of
+from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
 from signoff.cli.headline import deadline_lines, file_line, option_line

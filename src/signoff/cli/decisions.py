@@ -9,7 +9,7 @@ import click
 from signoff.app.answering import AnswerInput, decide, find_item
 from signoff.app.hand_over import wake_if_handed_over
 from signoff.app.project import Project
-from signoff.app.run_files import catch_up
+from signoff.app.runs import catch_up
 from signoff.cli import exits
 from signoff.cli.driving import drive_resume
 from signoff.cli.options import answer_options, complete_run, open_here, progress_options

@@ -6,15 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.app.capabilities import AGENT
-from signoff.app.hand_over import ensure_worker, hand_over, wake
+from signoff.app.agents import refuse_not_ready
+from signoff.app.hand_over import AGENT, ensure_worker, hand_over, wake
 from signoff.app.next_commands import next_command
 from signoff.app.project import Project
-from signoff.app.readiness import refuse_not_ready
-from signoff.app.resume import change
 from signoff.app.run_records import living_workers, worker_for
 from signoff.app.show import show
-from signoff.app.start import StartPlan
+from signoff.app.start import StartPlan, change
 from signoff.cli import exits
 from signoff.cli.driving import finish
 from signoff.cli.output import Output

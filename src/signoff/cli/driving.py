@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.app.history import events_of, history_fold, resume_report, timeline_of
 from signoff.app.project import Project
-from signoff.app.resume import resume
-from signoff.app.run_files import catch_up
+from signoff.app.runs import catch_up
 from signoff.app.settings import command_line_limits
 from signoff.app.show import RunDetails, show
+from signoff.app.start import resume
 from signoff.cli import exits
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import DisplayOptions, Output, is_terminal

@@ -16,10 +16,10 @@ from mcp_types import GetPromptResult, PromptArgument, PromptMessage, TextConten
 from mcp_types import Prompt as ListedPrompt
 from mcp_types import Resource as ListedResource
 
+from signoff.app.history import news
 from signoff.app.home import find_home
-from signoff.app.named_start import startable
-from signoff.app.news import news
 from signoff.app.runs import list_runs
+from signoff.app.start import startable
 from signoff.documents.control_characters import escape_controls, json_text
 from signoff.errors import UnknownName
 from signoff.mcp.access import ServerOptions

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from signoff.app.answering import form_of, title_of
-from signoff.app.news import RunNews
+from signoff.app.answering import title_of
+from signoff.app.history import RunNews, form_of
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status

@@ -23,7 +23,8 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from signoff.app.answering import form_of, title_of
+from signoff.app.answering import title_of
+from signoff.app.history import form_of
 from signoff.app.next_commands import inbox_command
 from signoff.app.project import Project
 from signoff.core.digest import SHORT

@@ -6,12 +6,11 @@ from typing import Any
 
 from anyio.to_thread import run_sync
 
+from signoff.app.agents import refuse_not_ready
 from signoff.app.external_work import start_pulled
 from signoff.app.hand_over import hand_over
-from signoff.app.named_start import StartRequest, plan_named
 from signoff.app.project import Project
-from signoff.app.readiness import refuse_not_ready
-from signoff.app.start import StartPlan
+from signoff.app.start import StartPlan, StartRequest, plan_named
 from signoff.mcp.access import ServerOptions
 from signoff.mcp.bounds import line, without_empty
 from signoff.mcp.replies import LONGEST_LABEL, LONGEST_TEXT

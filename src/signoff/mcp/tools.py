@@ -15,13 +15,12 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from signoff.app.agent_answers import answer_as_agent
-from signoff.app.answering import AnswerInput
+from signoff.app.answering import AnswerInput, answer_as_agent
 from signoff.app.hand_over import wake
-from signoff.app.named_start import StartRequest
-from signoff.app.news import MOVING, RunNews, news
+from signoff.app.history import MOVING, RunNews, news
 from signoff.app.project import Project
 from signoff.app.runs import current_row
+from signoff.app.start import StartRequest
 from signoff.core.outcome import Status
 from signoff.documents.control_characters import json_text
 from signoff.mcp.access import MOST_WAIT_SECONDS, ServerOptions, client_name, reported_errors

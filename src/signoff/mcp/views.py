@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from signoff.app.answering import find_item, form_of
-from signoff.app.history import load_state, need_review
+from signoff.app.answering import find_item
+from signoff.app.history import form_of, load_state, need_review
 from signoff.app.project import Project
 from signoff.app.show import entry_to_json, show
 from signoff.core import graph

@@ -26,6 +26,7 @@ from signoff.core.one_line import one_line
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import Answer, Choice
+from signoff.core.severity import WORST
 from signoff.core.severity import Severity as IssueSeverity
 from signoff.core.step import HandlerFunction, Result, StepDef
 from signoff.documents.control_characters import escape_controls, json_text
@@ -33,7 +34,6 @@ from signoff.documents.file_lock import file_lock
 from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.errors import UnknownName, UnreadableFile, UsageError
 from signoff.review.blocking import BlockingTable, blocking_at, relaxing_table
-from signoff.review.severity import WORST
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.state import need_state_dir
 from signoff.skills.types import QRStatus

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from signoff.app.answering import AnswerInput, find_item, form_of, record_answer
-from signoff.app.inbox import refuse_reference_as_answer
+from signoff.app.answering import AnswerInput, find_item, record_answer, refuse_reference_as_answer
+from signoff.app.history import form_of
 from signoff.cli.decisions import after_decision
 from signoff.cli.options import (
     CliCommand,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from signoff.app.upkeep import back_up
+from signoff.app.runs import back_up
 from signoff.cli.options import CliCommand, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import near

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from signoff.app.history import need_review
-from signoff.app.review_queries import artifact
+from signoff.app.history import artifact, need_review
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output, is_terminal
 from signoff.cli.text import clean

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from signoff._extras import install_command
-from signoff.app.demo import (
+from signoff.app.history import export
+from signoff.app.presets import (
     DEFAULT_FOLDER,
     DieOnce,
     drive_run,
@@ -19,7 +20,6 @@ from signoff.app.demo import (
     repeated_calls,
     what_is_missing,
 )
-from signoff.app.export import export
 from signoff.app.project import Project
 from signoff.app.show import show
 from signoff.cli.commands.models import pull

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signoff.app.history import need_review
-from signoff.app.review_queries import changes
+from signoff.app.history import changes, need_review
 from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
 from signoff.cli.review_lines import hunk_lines

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from signoff import plugins
-from signoff.app.export import export, send_trace
+from signoff.app.history import export, send_trace
 from signoff.app.project import Project
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output

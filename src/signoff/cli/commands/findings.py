@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signoff.app.history import need_review
-from signoff.app.review_queries import find_run_or_finding, select_findings
+from signoff.app.history import find_run_or_finding, need_review, select_findings
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.review_lines import finding_lines, totals

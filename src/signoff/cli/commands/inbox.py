@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from signoff.app.answering import find_item, request_number
-from signoff.app.inbox import open_requests, request_to_json
+from signoff.app.answering import find_item, open_requests, request_number, request_to_json
 from signoff.app.next_commands import next_command
 from signoff.app.run_records import worker_for
 from signoff.app.runs import list_runs

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from signoff._extras import install_command
-from signoff.app.models import (
+from signoff.app.agents import (
     DEFAULT,
     can_run_models,
     list_models,

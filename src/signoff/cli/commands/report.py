@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from signoff.app.export import export
+from signoff.app.history import export
 from signoff.app.show import show
 from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output

@@ -9,9 +9,9 @@ import click
 from signoff.app.history import timeline_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.app.resume import FROM_OUTSIDE, due_runs, resume_due
 from signoff.app.settings import command_line_limits
 from signoff.app.show import show
+from signoff.app.start import FROM_OUTSIDE, due_runs, resume_due
 from signoff.cli import exits
 from signoff.cli.detach import resume_detached
 from signoff.cli.driving import choose_view, drive_resume, events_file

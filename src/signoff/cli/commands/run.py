@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
+from signoff.app.agents import describe, refuse_not_ready
 from signoff.app.project import Project
-from signoff.app.readiness import describe, refuse_not_ready
-from signoff.app.resume import FROM_OUTSIDE
-from signoff.app.start import StartPlan, plan, plan_again, start
+from signoff.app.start import FROM_OUTSIDE, StartPlan, plan, plan_again, start
 from signoff.app.trust import trust_target
 from signoff.cli import exits
 from signoff.cli.driving import drive

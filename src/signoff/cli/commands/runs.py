@@ -81,7 +81,7 @@ def command(
 
 def _delete(names: tuple[str, ...], age: str | None, *, yes: bool, out: Output) -> None:
     """Deletes runs once the user has confirmed it."""
-    from signoff.app.upkeep import delete_runs, ended_runs, named_runs
+    from signoff.app.runs import delete_runs, ended_runs, named_runs
 
     if names and age is not None:
         raise click.UsageError("use either --delete or --prune")

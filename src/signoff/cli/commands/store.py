@@ -52,8 +52,8 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
       signoff store move release-notes --to postgresql://worker@host/runs
       signoff store move --all --to .signoff/signoff.db
     """
+    from signoff.app.project import absolute_address, open_database
     from signoff.app.store_move import move_runs, public_address
-    from signoff.app.stores import absolute_address, open_database
 
     if bool(runs) == everything:
         raise click.UsageError("name the runs to move, or pass --all")
@@ -113,7 +113,7 @@ def setup(print_sql: bool, role: str, out: Output) -> None:
       signoff store setup
       signoff store setup --print --role worker | psql -v ON_ERROR_STOP=1 DATABASE
     """
-    from signoff.app.stores import current_address, set_up, setup_sql
+    from signoff.app.project import current_address, set_up, setup_sql
 
     address = current_address(Path.cwd(), os.environ)
     if print_sql:

@@ -11,7 +11,7 @@ from typing import Self
 
 import click
 
-from signoff.app.dispatching import open_dispatcher
+from signoff.app.hand_over import open_dispatcher
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.store_move import public_address
 from signoff.cli import exits

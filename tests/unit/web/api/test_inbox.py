@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from signoff.app.followed_runs import FollowedRuns
+from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Approval
