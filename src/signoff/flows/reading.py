@@ -30,8 +30,7 @@ from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.validation import flow_mistakes, unable_reviewers, unable_writers, unknown_agents
 from signoff.flows.warnings import flow_warnings
-from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, ConstraintBehavior
 from signoff.review.prompt_templates import read_templates
 
 if TYPE_CHECKING:

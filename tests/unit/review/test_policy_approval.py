@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
-from signoff.review.approval import check_approval
 from signoff.review.artifact import version_digest
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
-from signoff.review.severity import Severity
+from signoff.review.policy import check_approval
 
 TEXT = "The see is wide.\n"
 APPROVAL = Adjudication(1, Verdict.APPROVED)

@@ -1,7 +1,7 @@
 import pytest
 
-from signoff.review.fields import Unreadable
-from signoff.review.judge_reply import read_yaml
+from signoff.review.parsing import read_yaml
+from signoff.review.reply_text import Unreadable
 
 
 @pytest.mark.parametrize("number", ["1" * 5000, "0x" + "f" * 5000])

@@ -8,7 +8,7 @@ from signoff.core.effects import Reply
 from signoff.review.adjudication import Verdict
 from signoff.review.edit import EditKind
 from signoff.review.parsing import parse_adjudication, parse_critique
-from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CRITIQUE_SCHEMA
+from signoff.review.prompts import ADJUDICATION_SCHEMA, CRITIQUE_SCHEMA
 
 ISSUE: dict[str, Any] = {
     "evidence": "cures colds",

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.errors import UnknownName, UnreadableFile, UsageError
-from signoff.skills.qr import QRVerdict, judge_file, qr_file, record
-from signoff.skills.qr.record_file import begin_round, read_record
+from signoff.skills.qr import QRVerdict, begin_round, judge_file, qr_file, read_record, record
 from signoff.skills.types import QRStatus
 from tests.tables import table
 

@@ -9,7 +9,7 @@ from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import BUDGET_RULE, Dispatch
 from signoff.skills.commands.command_text import SkillPlace
-from signoff.skills.commands.step_page import as_json, as_text
+from signoff.skills.commands.step import as_json, as_text
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import evaluate_step
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
-from signoff.review.convergence import Stop, find_stop_reason, to_fix_in_a_row
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
-from signoff.review.severity import Severity
+from signoff.review.policy import Stop, find_stop_reason, to_fix_in_a_row
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import WriteFailed
-from signoff.skills.commands.skill_file import FILE, marked
-from signoff.skills.commands.skill_folder import InstallAction, SkillFolder
+from signoff.skills.commands.install import FILE, InstallAction, SkillFolder, marked
 
 ONE, TWO = marked("critic", "one\n"), marked("critic", "two\n")
 

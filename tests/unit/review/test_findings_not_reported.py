@@ -1,11 +1,10 @@
 """Open findings that critics did not report again reach the judge."""
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.critique import Critique, Overall
 from signoff.review.finding import Finding
-from signoff.review.findings import Ledger
-from signoff.review.not_reported import with_not_reported
-from signoff.review.severity import Severity
+from signoff.review.findings import Ledger, with_not_reported
 
 
 def finding(id_: str = "f1", **fields: object) -> Finding:

@@ -14,9 +14,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadRequest
-from signoff.skills.qr import QRGate
-from signoff.skills.qr.gate import ROUNDS
-from signoff.skills.qr.record_file import read_record, record
+from signoff.skills.qr import ROUNDS, QRGate, read_record, record
 from signoff.skills.state import STATE_DIR
 from tests.unit.runtime.engine_fixture import EngineFixture
 

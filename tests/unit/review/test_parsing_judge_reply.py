@@ -1,8 +1,8 @@
 import pytest
 
-from signoff.review.fields import Unreadable
-from signoff.review.judge_reply import find_adjudication
 from signoff.review.own_words import Material
+from signoff.review.parsing import find_adjudication
+from signoff.review.reply_text import Unreadable
 
 REWRITE = '{"decisions": [], "status": "REWRITE"}'
 ENTRY = "### Issue: a-1 (HIGH)\n\nDelete\n\nFind:\n```\nLOUD\n```"

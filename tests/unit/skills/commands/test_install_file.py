@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.skill_file import (
+from signoff.skills.commands.install import (
     MOST_DESCRIPTION,
     can_be_folder,
     has_mark,

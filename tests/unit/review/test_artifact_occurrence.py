@@ -2,13 +2,13 @@ import time
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
+from signoff.review.artifact import nearest, place, stated_line, with_occurrence
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
-from signoff.review.occurrence import nearest, place, stated_line, with_occurrence
-from signoff.review.severity import Severity
 
 BAD = "x = 1"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from signoff.cli import main
-from signoff.skills.qr.record_file import read_record
+from signoff.skills.qr import read_record
 
 ITEMS = [
     {"id": "a", "check": "errors are handled", "severity": "MUST"},
