@@ -196,7 +196,7 @@ def test_files_that_a_user_names_and_that_are_all_left_out_are_an_error(
     result = review_project.review("locks")
 
     assert result.code == 2
-    assert "there is nothing to review; left out: 1 lock file" in result.err
+    assert "there is nothing to review; left out (lock file): " in result.err
 
 
 def test_without_constraints_the_message_lists_presets(review_project: ReviewProject) -> None:

@@ -88,19 +88,107 @@ def test_blocking_findings_come_before_an_incomplete_review(review_project: Revi
     assert "not read (too large): docs/large.md" in result.out
 
 
-def test_a_file_that_no_constraint_is_about_does_not_count_as_reviewed(
+def cover_only_a(review_project: ReviewProject) -> None:
+    """Leaves the project with constraints that are about one of its two pages."""
+    tone = "summary: Calm.\npaths: ['docs/a.md', 'src/**/*.py']\n"
+    review_project.write(".signoff/constraints/tone.yaml", tone)
+    short = "summary: Short.\npaths: ['docs/a*']\n"
+    review_project.write(".signoff/constraints/short.yaml", short)
+
+
+def test_in_a_folder_a_file_that_no_constraint_is_about_is_left_out_by_rule(
     review_project: ReviewProject,
 ) -> None:
-    review_project.write(".signoff/constraints/tone.yaml", "summary: Calm.\npaths: ['docs/a.md']\n")
+    cover_only_a(review_project)
 
     both = review_project.review("docs")
-    neither = review_project.review("docs/b.md", "--name", "two")
 
     assert both.code == 0
+    assert "reviewing 1 file;" in both.err
     assert "no findings in 1 file\n" in both.out
     assert "left out (no constraint applies): docs/b.md" in both.out
-    assert neither.code == 2
-    assert "nothing to review; left out: 1 no constraint applies" in neither.err
+
+
+def test_in_a_change_a_file_that_no_constraint_is_about_is_left_out_by_rule(
+    review_project: ReviewProject,
+) -> None:
+    cover_only_a(review_project)
+    review_project.commit("rules")
+    review_project.write("docs/a.md", "Changed.\n")
+    review_project.write("docs/b.md", "Changed.\n")
+
+    result = review_project.review("--diff", "HEAD")
+
+    assert result.code == 0
+    assert "left out (no constraint applies): docs/b.md" in result.out
+
+
+def test_a_file_that_is_named_and_covered_by_no_constraint_makes_a_review_incomplete(
+    review_project: ReviewProject,
+) -> None:
+    cover_only_a(review_project)
+
+    result = review_project.review("docs/a.md", "docs/b.md")
+    folder_too = review_project.review("docs", "docs/b.md", "--name", "two")
+    alone = review_project.review("docs/b.md", "--name", "three")
+
+    assert (result.code, folder_too.code, alone.code) == (18, 18, 2)
+    assert "no findings in 1 file\n" in result.out
+    line = "not read (no constraint covers it): docs/b.md"
+    assert line in result.out
+    assert f"nothing to review; {line}" in alone.err
+    shown = review_project.call("show", "one", "--json").json
+    assert (shown["status"], shown["result"]["coverage"]) == (
+        "incomplete",
+        {
+            "complete": False,
+            "not_read": [{"path": "docs/b.md", "reason": "no constraint covers it"}],
+            "left_out": [],
+        },
+    )
+    (invocation,) = review_project.call("export", "sarif", "one").json["runs"][0]["invocations"]
+    assert not invocation["executionSuccessful"]
+    (told,) = invocation["toolExecutionNotifications"]
+    assert told["message"]["text"] == "Not read: docs/b.md (no constraint covers it)."
+    summary = review_project.call("export", "markdown", "one").out
+    assert "- `docs/b.md`: no constraint covers it\n" in summary
+    assert line in review_project.call("export", "github", "one").out
+    review_project.call("report", "one", "-o", "report.html")
+    assert "<code>docs/b.md</code>: no constraint covers it" in review_project.read("report.html")
+
+
+def test_a_named_file_of_a_change_is_reviewed_whatever_it_is_called(
+    review_project: ReviewProject,
+) -> None:
+    review_project.write(".signoffignore", "docs/b.md\n")
+    review_project.write("docs/.hidden.md", "It always works.\n")
+    review_project.write("docs/b.md", "Changed.\n")
+    review_project.script(finds(issue("docs/.hidden.md")))
+
+    by_rule = review_project.review("--diff", "HEAD", "docs")
+    named = review_project.review("--diff", "HEAD", "docs/.hidden.md", "docs/b.md", "--name", "two")
+    cover_only_a(review_project)
+    uncovered = review_project.review("--diff", "HEAD", "docs/b.md", "--name", "three")
+
+    assert by_rule.code == 0
+    assert "left out" in by_rule.out
+    assert named.code == 17
+    assert "1 finding in 2 files" in named.out
+    assert uncovered.code == 18
+    assert "not read (no constraint covers it): docs/b.md" in uncovered.out
+
+
+def test_a_flow_that_names_a_file_is_incomplete_if_no_constraint_covers_it(
+    review_project: ReviewProject,
+) -> None:
+    cover_only_a(review_project)
+    named = FLOW.replace('{globs: ["docs/*.md"]}', "{paths: [docs/a.md, docs/b.md]}")
+    review_project.write("own.yaml", named)
+
+    result = review_project.call("run", "own.yaml", "--name", "one")
+
+    assert result.code == 18
+    assert "not read (no constraint covers it): docs/b.md" in result.out
 
 
 def test_a_review_that_is_cut_off_names_what_was_not_reviewed(

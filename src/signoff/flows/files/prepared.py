@@ -25,7 +25,8 @@ class NothingToReviewError(UsageError):
     """No file is left that a critic could read."""
 
     def __init__(self, selection: Selection) -> None:
-        super().__init__(f"there is nothing to review{skipped_note(selection)}")
+        lines = ["there is nothing to review", *selection.coverage.lines()]
+        super().__init__("; ".join(lines))
         self.selection = selection
 
 
@@ -58,7 +59,7 @@ def prepared(
     `decisions` are those of the project unless others are given, and `trusted` the texts whose
     comments may dismiss findings. `unchecked` are constraints that are left out, and why.
     """
-    selection = _with_rules(flow, selection)
+    selection = covered(flow, selection)
     if not selection.files:
         raise NothingToReviewError(selection)
     source = flow.config.artifact
@@ -84,17 +85,25 @@ def prepared(
     }
 
 
-def _with_rules(flow: Flow, selection: Selection) -> Selection:
-    """Returns a selection without the files that no critic reads against any constraint."""
+def covered(flow: Flow, selection: Selection) -> Selection:
+    """Returns a selection without the files that no critic reads against any constraint.
+
+    In a folder or a change, a rule leaves them out. A file that the user named is missing from the
+    review, because whoever names a file expects a verdict about it.
+    """
     rules = [each for step in flow.of_kind(StepKind.CRITIQUE) for each in flow.selected(step)]
     unruled = [path for path in selection.files if not any(r.applies_to(path) for r in rules)]
     if not rules or not unruled:
         return selection
+
+    def why(path: str) -> Skip:
+        return Skip.UNCOVERED if path in selection.named else Skip.UNRULED
+
     return replace(
         selection,
         files={path: text for path, text in selection.files.items() if path not in unruled},
         base={path: text for path, text in selection.base.items() if path not in unruled},
-        skipped={**selection.skipped, **dict.fromkeys(unruled, Skip.UNRULED.value)},
+        skipped={**selection.skipped, **{path: why(path).value for path in unruled}},
     )
 
 

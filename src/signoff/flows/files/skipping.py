@@ -57,6 +57,8 @@ class Skip(Enum):
     GONE = "missing"
     BUILT = "build folder"
     UNRULED = "no constraint applies"
+    UNCOVERED = "no constraint covers it"
+    """Of a file that the user named: to leave it out would pass for a review of it."""
     LARGE = "too large"
     ENCODING = "not UTF-8"
     NAME = "named in another encoding"
@@ -70,7 +72,12 @@ class Skip(Enum):
         return self not in _MISSED
 
 
-_MISSED = frozenset({Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE, Skip.FILTERED})
+_MISSED = frozenset(
+    {
+        *(Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE, Skip.FILTERED),
+        Skip.UNCOVERED,
+    }
+)
 
 
 def file_coverage(skipped: Mapping[str, str]) -> ReviewCoverage:
