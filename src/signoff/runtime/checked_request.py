@@ -41,8 +41,12 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
             return Checked(call.read(reply), sent_back=sent_back)
         except AgentBadOutput as error:
             bad = error
+            beginning = reply.text if reply is not None else error.partial
             reply = reply or Reply(error.answer)
-        last: Checked[Any] = Checked(bad.value, bad.problems, sent_back, reply=reply)
+        problems = bad.problems
+        if call.salvage is not None and bad.value is None:
+            problems = (*problems, *call.salvage(beginning or reply.text))
+        last: Checked[Any] = Checked(bad.value, problems, sent_back, reply=reply)
         fact = FellShort(str(bad), usable=bad.usable)
         tried = RequestPosition(attempt, call.retries)
         decision, last = await _decide(ctx, call.otherwise, last, tried, fact)
@@ -54,10 +58,10 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
         attempt = 1 if decision.by_human else attempt + 1
         sent_back = last.problems
         remark = last.answer.text if last.answer is not None else ""
-        problems = [*sent_back, *([remark] if remark else [])]
+        wrong = [*sent_back, *([remark] if remark else [])]
         agent = effect.payload["agent"]
-        ctx.progress(f"{effect.key}: sent back to {agent}: {'; '.join(problems)}")
-        effect = corrected(call.effect, reply if call.show_previous else None, problems)
+        ctx.progress(f"{effect.key}: sent back to {agent}: {'; '.join(wrong)}")
+        effect = corrected(call.effect, reply if call.show_previous else None, wrong)
 
 
 async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> list[Any]:
