@@ -194,14 +194,23 @@ def test_a_flow_that_names_a_file_is_incomplete_if_no_constraint_covers_it(
 def test_a_review_that_is_cut_off_names_what_was_not_reviewed(
     review_project: ReviewProject,
 ) -> None:
-    review_project.write(".signoff/constraints/short.yaml", "summary: Short.\n")
+    """What was reviewed and paid for before that counts as read."""
+    review_project.write("docs/c.md", LARGE[:20_000])
+    review_project.write("docs/d.md", LARGE[:20_000])
 
     result = review_project.review("docs", "--limit", "calls=1")
+    summary = review_project.call("export", "markdown", "one").out
+    shown = review_project.call("show", "one", "--json").json
+    resumed = review_project.call("resume", "one", "--limit", "calls=2")
 
     assert result.code == 12
-    assert "not read (no finished review against short): docs/a.md, docs/b.md" in result.out
-    summary = review_project.call("export", "markdown", "one").out
-    assert "- `docs/a.md`: no finished review against short\n" in summary
+    assert "tone docs/a.md and 2 more: passed" in result.err
+    assert "not read (no finished review against tone): docs/d.md\n" in result.out
+    assert "not read: 1\n\n- `docs/d.md`: no finished review against tone\n" in summary
+    left = {"path": "docs/d.md", "reason": "no finished review against tone"}
+    assert shown["result"]["coverage"]["not_read"] == [left]
+    assert resumed.code == 0
+    assert "2 calls" in resumed.out
 
 
 def test_a_critic_that_fails_leaves_an_incomplete_review(review_project: ReviewProject) -> None:
@@ -222,6 +231,35 @@ workflow:
 max_iterations: 1
 constraints: {dir: .signoff/constraints}
 """
+
+
+def test_a_pattern_of_files_that_matches_nothing_is_reported(
+    review_project: ReviewProject,
+) -> None:
+    wrong = FLOW.replace('["docs/*.md"]', '["dcos/*.md", "docs/*.md", "!docs/c.md"]')
+    review_project.write("own.yaml", wrong)
+    told = "artifact.globs: 'dcos/*.md' matches no file"
+
+    done = review_project.call("run", "own.yaml", "--name", "one")
+    plain = review_project.call("validate", "own.yaml")
+    strict = review_project.call("validate", "--strict", "own.yaml")
+    dry = review_project.call("run", "own.yaml", "--dry-run")
+
+    assert (done.code, plain.code, strict.code, dry.code) == (0, 0, 2, 0)
+    assert all(told in each.err for each in (done, plain, dry))
+    assert told in strict.out
+    assert told in review_project.read(".signoff/runs/one/live.log")
+    assert "docs/*.md" not in plain.err
+
+
+def test_a_folder_in_which_nothing_is_reviewed_is_named(review_project: ReviewProject) -> None:
+    review_project.write(".gitignore", "made/\n")
+    review_project.write("made/page.md", "It always works.\n")
+
+    result = review_project.review("docs/a.md", "made")
+
+    assert result.code == 0
+    assert "left out (ignored by git, or empty): made/" in result.out
 
 
 def test_a_flow_about_files_is_incomplete_without_one_of_them(

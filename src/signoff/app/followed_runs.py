@@ -18,7 +18,7 @@ from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.outcome import Status
-from signoff.exports.run_record import LOGGED, RunFold, short_digest
+from signoff.exports.run_record import REVIEW_EVENTS, RunFold, short_digest
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.store_port import JournalRow, RunId, RunRow
 
@@ -112,6 +112,6 @@ class FollowedRuns:
 def _events(project: Project, commit: JournalRow) -> Iterator[ev.Event]:
     """Yields the events of a commit; long texts are read only where a review needs them."""
     plain = decode(commit.events, short_digest)
-    needed = any(data.get("e") in LOGGED for data in plain)
+    needed = any(data.get("e") in REVIEW_EVENTS for data in plain)
     for data in decode(commit.events, project.store.blob) if needed else plain:
         yield ev.from_json(data)

@@ -17,7 +17,7 @@ from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.core.spend import Spend
-from signoff.exports.run_record import STATE_CHANGES
+from signoff.exports.run_record import REVIEW_EVENTS
 from signoff.notation import HistoryFold
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import Decision, Timeline
@@ -80,7 +80,7 @@ def news(project: Project, name: str, after: int = 0) -> RunNews:
         if before is None and seq > after:
             before = _view(timeline, fold)
         # A review's state is most of its journal, and only its history is needed here.
-        if fold is not None and event.tag in STATE_CHANGES:
+        if fold is not None and event.tag in REVIEW_EVENTS:
             fold.apply(event)
         timeline.apply(event)
     now = _view(timeline, fold)

@@ -402,6 +402,8 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
     dry_run = planned.dry_run()
     if dry_run is not None:
         out.table(dry_run.columns, dry_run.rows)
+        for warning in dry_run.warnings:
+            out.warn(warning)
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+from signoff.documents.globs import matches
 from signoff.errors import UsageError
 from signoff.flows.decision_file import read_decisions
 from signoff.flows.files.ignore_comments import unknown_ignores
@@ -59,12 +60,13 @@ def prepared(
     `decisions` are those of the project unless others are given, and `trusted` the texts whose
     comments may dismiss findings. `unchecked` are constraints that are left out, and why.
     """
+    source = flow.config.artifact
+    unmatched = _unmatched(source.globs if source is not None else (), selection)
     selection = covered(flow, selection)
     if not selection.files:
         raise NothingToReviewError(selection)
-    source = flow.config.artifact
     every_line = source is not None and source.all_lines
-    warnings = unknown_ignores(flow, selection.files)
+    warnings = [*unmatched, *unknown_ignores(flow, selection.files)]
     known = read_decisions(flow.home) if decisions is None else decisions
     version, renamed = ArtifactVersion(selection.files), selection.renamed
     today = date.today()  # noqa: DTZ011  # decisions hold by the user's own calendar
@@ -83,6 +85,16 @@ def prepared(
             each.to_json() for each in known if each.all_like and not each.has_ended(today)
         ],
     }
+
+
+def _unmatched(globs: Sequence[str], selection: Selection) -> list[str]:
+    """Returns a warning for each pattern that is about no file: it may be misspelled."""
+    paths = (*selection.files, *selection.skipped)
+    return [
+        f"artifact.globs: {pattern!r} matches no file"
+        for pattern in globs
+        if not pattern.startswith("!") and not any(matches([pattern], path) for path in paths)
+    ]
 
 
 def covered(flow: Flow, selection: Selection) -> Selection:

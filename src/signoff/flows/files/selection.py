@@ -75,8 +75,12 @@ class FileSelector:
         skipped: dict[str, str] = {}
         named = self._named(paths)
         found = dict.fromkeys(named)
-        for folder in dict.fromkeys(path for path in paths if self._is_folder(path)):
-            found |= dict.fromkeys(self._in_folder(self._inside(folder), skipped))
+        for path in dict.fromkeys(path for path in paths if self._is_folder(path)):
+            folder, known = self._inside(path), len(skipped)
+            inside = self._in_folder(folder, skipped)
+            found |= dict.fromkeys(inside)
+            if not inside and len(skipped) == known:
+                skipped.setdefault(f"{folder}/", Skip.NO_FILES.value)
         if globs:
             others: dict[str, str] = {}
             matched = [p for p in self._in_folder(".", others) if matches(globs, p)]

@@ -56,6 +56,8 @@ class Skip(Enum):
     LINK = "link"
     GONE = "missing"
     BUILT = "build folder"
+    NO_FILES = "ignored by git, or empty"
+    """A whole folder: git does not list what it ignores."""
     UNRULED = "no constraint applies"
     UNCOVERED = "no constraint covers it"
     """Of a file that the user named: to leave it out would pass for a review of it."""
