@@ -78,16 +78,6 @@ def test_a_text_that_cannot_be_read_makes_a_change_incomplete(
     assert "not read (not UTF-8): docs/latin.md" in with_others.out
 
 
-def test_blocking_findings_come_before_an_incomplete_review(review_project: ReviewProject) -> None:
-    review_project.write("docs/large.md", LARGE)
-    review_project.script(finds(issue("docs/a.md")))
-
-    result = review_project.review("docs")
-
-    assert result.code == 17
-    assert "not read (too large): docs/large.md" in result.out
-
-
 def cover_only_a(review_project: ReviewProject) -> None:
     """Leaves the project with constraints that are about one of its two pages."""
     tone = "summary: Calm.\npaths: ['docs/a.md', 'src/**/*.py']\n"

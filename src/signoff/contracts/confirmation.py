@@ -15,7 +15,7 @@ from signoff.core.context import Failure, StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Approval
 from signoff.errors import StepFailed
-from signoff.runtime.from_thread import on_thread
+from signoff.runtime.handlers import on_thread
 
 Change = Mapping[str, Any]
 """A statement that has to be confirmed: statement, values, table, rows, others."""

@@ -19,7 +19,7 @@ from signoff.contracts.proving import StepBranch, prove
 from signoff.contracts.work import work_then
 from signoff.core.context import StepContext as EngineContext
 from signoff.errors import StepFailed
-from signoff.runtime.from_thread import on_thread
+from signoff.runtime.handlers import on_thread
 
 
 @dataclass(frozen=True)
