@@ -30,7 +30,7 @@ from signoff.documents.regular_files import (
     translate_write_errors,
 )
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, UnknownName, UsageError
-from signoff.guarded_db.ports import GuardedTransaction
+from signoff.guarded_db.ports import transaction
 from signoff.guarded_db.sqlite import PATIENCE_SECONDS, SqliteConnection
 from signoff.guarded_db.staging import runs_since
 from signoff.remedies import ListBackups
@@ -310,7 +310,7 @@ def _ensure_id(db: SqliteConnection) -> str:
     """Returns the database's id, and gives it one if it has none."""
     if existing := _read_id(db):
         return existing
-    with GuardedTransaction(db, write=True):
+    with transaction(db, write=True):
         if existing := _read_id(db):
             # Another process has given it an id a moment ago.
             return existing

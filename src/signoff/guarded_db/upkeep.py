@@ -15,9 +15,9 @@ from pathlib import Path
 from signoff.documents.regular_files import create_private, translate_write_errors
 from signoff.errors import UsageError
 from signoff.guarded_db import migrations as migrating
-from signoff.guarded_db.address import read_address
 from signoff.guarded_db.backups import KEEP, Backup, Backups, Origin, Restored
 from signoff.guarded_db.migrations import AppliedMigration, MigrationFile, read_migrations
+from signoff.guarded_db.sources import read_address
 from signoff.guarded_db.sqlite import SqliteConnection
 from signoff.remedies import PassOption
 
