@@ -140,8 +140,7 @@ class GuardedDatabase:
 
     def back_up(self, reason: str, *, reuse: bool) -> str:
         """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
-        from signoff.guarded_db.backups import Origin
-        from signoff.guarded_db.upkeep import Upkeep
+        from signoff.guarded_db.upkeep import Origin, Upkeep
 
         upkeep = Upkeep(self._address, backups=self._backups, keep=self._keep)
         existing = upkeep.backups() if reuse else ()
