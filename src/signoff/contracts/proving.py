@@ -21,7 +21,7 @@ from signoff.contracts.results import AmbiguousName
 from signoff.core.frozen import freeze
 from signoff.error_text import unmet
 from signoff.errors import NotSerialisable, StepFailed
-from signoff.runtime.from_thread import on_thread
+from signoff.runtime.handlers import on_thread
 
 CONDITION_SECONDS = 10.0
 """How long one condition may take."""

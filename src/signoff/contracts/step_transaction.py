@@ -24,7 +24,7 @@ from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Approval
 from signoff.errors import StepFailed
-from signoff.runtime.from_thread import on_thread, thread_slots
+from signoff.runtime.handlers import on_thread, thread_slots
 
 if TYPE_CHECKING:
     from signoff.contracts.database import Proof, StepKey, StepSession, Tables

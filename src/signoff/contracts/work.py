@@ -17,8 +17,7 @@ from signoff.contracts.proving import time_limit
 from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.errors import StepFailed, UsageError
-from signoff.runtime.from_thread import for_thread, on_thread, thread_slots
-from signoff.runtime.handlers import is_async
+from signoff.runtime.handlers import for_thread, is_async, on_thread, thread_slots
 from signoff.runtime.process import KEPT_BYTES
 
 TOO_LONG = "it took more than {:g} seconds"

@@ -297,7 +297,7 @@ def _absolute(address: str, folder: Path) -> str | Path:
 
 
 def _confirm(upkeep: Upkeep, backup_id: str, as_json: bool) -> None:
-    from signoff.cli.terminal import has_keyboard
+    from signoff.cli.output import has_keyboard
 
     if as_json or not has_keyboard():
         raise click.UsageError("this replaces the whole database; pass --yes to confirm")

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from signoff.core.approvals import request_word
 from signoff.core.outcome import FINAL, Status
-from signoff.core.requests import AnswerForm, RequestKind
+from signoff.core.requests import AnswerForm, RequestKind, request_word
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import ago, one_line, run_path, section, status_mark, until
 from signoff.runtime.store_port import RunRow

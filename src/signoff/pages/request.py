@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
-from signoff.core.requests import AnswerForm, Edits, ItemState, RequestKind
+from signoff.core.requests import AnswerForm, Edits, ItemState, RequestKind, request_word
 from signoff.documents.control_characters import CONTROL, json_text, shown_text
 from signoff.pages.diff import unified_html
 from signoff.pages.findings import MOST_TEXT

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.core.approvals import request_word
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Status
+from signoff.core.requests import request_word
 from signoff.core.words import FindingStatus
 from signoff.pages.changes import ChangesView, changes_html
 from signoff.pages.chart import rounds_chart

@@ -14,7 +14,7 @@ from signoff.core.requests import RequestKind
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 
 DELETE = "DELETE FROM books WHERE id > 1"
 RAISE = "UPDATE books SET price = price + 1 WHERE price >= 0"

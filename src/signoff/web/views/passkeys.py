@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
-from signoff.app.answering import answer_to_sign, form_of
+from signoff.app.answering import answer_to_sign
+from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.presence import (
     Registration,
@@ -19,7 +20,7 @@ from signoff.app.presence import (
     registration_options,
     signing_options,
 )
-from signoff.core.presence import needs_presence
+from signoff.core.requests import needs_presence
 from signoff.errors import NotAllowed, SignatureRefused, SignoffError
 from signoff.pages.passkeys import new_passkey_page, passkeys_page
 from signoff.passkeys.key_file import Passkey, read_passkeys
