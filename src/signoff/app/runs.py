@@ -1,4 +1,4 @@
-"""Lists and cancels runs."""
+"""Lists, cancels and deletes runs, reads their files, and adds up what they have cost."""
 
 from __future__ import annotations
 
@@ -154,6 +154,9 @@ def _matching(
             return
         before = rows[-1].id
 
+
+# The directory of a run mirrors the database. While no engine drives the run, nobody else would
+# write what an answer or a cancellation has changed.
 
 Warn = Callable[[str], None]
 """Receives warnings for the user."""

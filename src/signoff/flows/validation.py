@@ -92,6 +92,9 @@ def _starts_from_files(config: GenflowConfig, kinds: Sequence[StepKind]) -> Iter
     source = config.artifact
     if source is not None and not (source.every_path or source.globs or source.since):
         yield Mistake(("artifact",), "artifact names no files", "add path, paths, globs or since")
+    if source is not None and source.since and source.globs:
+        what = "globs choose files of the project, and since those of a change"
+        yield Mistake(("artifact", "globs"), what, "name paths, or paths of each constraint")
 
 
 def _sign_offs(config: GenflowConfig) -> Iterator[Mistake]:
