@@ -36,7 +36,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "approv": {
         "signoff/app/": HUMAN,
         "signoff/cli/": HUMAN,
-        "signoff/contracts/confirmation.py": HUMAN,
+        "signoff/contracts/step_transaction.py": HUMAN,
         "signoff/core/": HUMAN,
         "signoff/flows/commands/__init__.py": "names a key of a policy file",
         "signoff/flows/end_view.py": HUMAN,
