@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tests.acceptance.flow_project import (
-    DRAFT,
     FINAL,
     FlowProject,
     author_writes,
@@ -314,49 +313,6 @@ def test_a_critique_step_that_selects_nothing_is_refused(flow_project: FlowProje
     assert checked.code == flow_project.run().code == 2
     assert "selects none of the constraints" in checked.out
     assert "select one of: clear, other" in checked.out
-
-
-def test_show_tells_the_story_of_the_findings(flow_project: FlowProject) -> None:
-    """Whether the rounds got anywhere is the first question about a run."""
-    flow_project.write_flow(FLOW)
-    flow_project.constraints("clear")
-    two = (issue(), issue("MEDIUM", "wide", finding="Too wide."))
-    flow_project.script(
-        author_writes(),
-        critic_finds("clear", *two, contains=DRAFT),
-        critic_finds("clear", two[1]),
-        judge_decides("REWRITE", bill="x"),
-        editor_replaces(),
-    )
-
-    run, plain = flow_project.run("--json").json, flow_project.call("show", "one").out
-    report = flow_project.call("show", "one", "--json").json
-
-    assert run["exit_code"] == report["exit_code"] == 11
-    rows = [line.split() for line in plain.splitlines() if line.strip()[:1] in ("1", "2")]
-    assert rows[0][:3] == ["1", "2", "HM"]
-    assert rows[1][:3] == ["2", "1", "M"]
-    assert "Too wide." in plain
-    assert [(each["new"], each["still_open"], each["fixed"]) for each in report["rounds"]] == [
-        (2, 0, 0),
-        (0, 1, 1),
-    ]
-
-
-def test_a_key_the_vendor_refuses_ends_the_run_with_what_to_do(flow_project: FlowProject) -> None:
-    """Exit code 1 means that neither a retry nor an answer in the run can help."""
-    begin(flow_project)
-    refused = {"type": "result", "is_error": True, "result": "Invalid API key"}
-    raw = f"{json.dumps(refused | {'api_error_status': 401})}\n"
-    flow_project.script({"step": "generate", "raw": raw, "code": 1})
-
-    failed = flow_project.run()
-    flow_project.script(*GOOD)
-    resumed = flow_project.call("resume", "one", "--json")
-
-    assert failed.code == 1
-    assert "/login" in failed.out
-    assert (resumed.code, resumed.json["status"]) == (0, "completed"), resumed.err
 
 
 READS = "artifact: {paths: [gone.md]}\nconstraints: {inline: {short: Be short.}}\n"

@@ -296,29 +296,6 @@ def test_an_escalation_can_be_answered_by_a_file(flow_project: FlowProject) -> N
     assert flow_project.read(processed) == answers
 
 
-def test_every_command_for_a_waiting_flow_supports_json(flow_project: FlowProject) -> None:
-    """Text on stdout would break programs that drive flows."""
-    safety_first(flow_project)
-
-    run = flow_project.run("--json")
-    outputs = {
-        command: flow_project.call(*command.split(), "--json").json
-        for command in ("runs", "show one", "inbox", "logs one")
-    }
-    answered = flow_project.call("answer", "one", "Say sea.", "--json")
-    resumed = flow_project.call("resume", "one", "--json")
-
-    assert (run.code, run.json["status"], run.json["exit_code"]) == (10, "waiting", 10)
-    (asked,) = run.json["inbox"]
-    assert asked["question_id"] == "escalate"
-    assert outputs["inbox"] == outputs["show one"]["inbox"] == run.json["inbox"]
-    assert outputs["runs"][0]["run"] == "one"
-    assert outputs["logs one"]
-    assert answered.json
-    assert (resumed.code, resumed.json["status"]) == (0, "completed")
-    assert [each["round"] for each in resumed.json["rounds"]] == [1, 2]
-
-
 def test_each_step_uses_the_model_it_names(flow_project: FlowProject) -> None:
     """The multi-model example saves money by using cheaper models."""
     flow_project.copy_flow("multi_model")

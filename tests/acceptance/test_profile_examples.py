@@ -1,6 +1,5 @@
 """The replies in `examples/profiles` are what the prompts ask for, and their code works."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +9,11 @@ import pytest
 from signoff.agents.answer_file import read_entries
 from signoff.profiles import ProcessingResult, ProfileFactory, WorkflowStatus
 from signoff.profiles.artifact_paths import check_writes
-from signoff.profiles.code_files import find_code_files
 from signoff.profiles.review_meta import ReviewVerdict, check_review_meta
 from tests.nested_pytest import ONLY_SIGNOFF
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "profiles"
-STUBS = Path(__file__).with_name("java_stubs.md")
 
 NOTES = "revision-issues.md"
 
@@ -80,47 +77,6 @@ def test_the_replies_make_a_session_with_one_revision(name: str) -> None:
     assert replies.review.count("(critical)") == first.issues_critical
     decided = [line.split("|")[1].strip() for line in replies.notes.splitlines()[4:]]
     assert decided == [str(number + 1) for number in range(first.issues_total)]
-
-
-@pytest.mark.parametrize("name", ["jpa-mt", "python-module"])
-def test_the_code_has_the_files_that_the_plan_or_the_task_names(name: str) -> None:
-    """A session writes what was approved."""
-    replies = Replies(name)
-
-    task = "`slugs.py` `test_slugs.py`" if name == "python-module" else replies.plan
-    assert all(f"`{path}`" in task for path in replies.first_code)
-    assert list(replies.final_code) == list(replies.first_code)
-    assert replies.final_code != replies.first_code
-
-
-@pytest.fixture(scope="module")
-def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the compiled stubs."""
-    if shutil.which("javac") is None:
-        pytest.skip("needs a JDK: javac is not installed")
-    folder = tmp_path_factory.mktemp("stubs")
-    done = javac(write(find_code_files(STUBS.read_text("utf-8")), folder / "source"), folder)
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
-def javac(sources: list[Path], classes: Path) -> subprocess.CompletedProcess[str]:
-    # A compiler that ends so soon gains nothing from optimizing itself.
-    quick = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]
-    checks = ["-Xlint:all", "-Werror", "-proc:none"]
-    options = [*quick, *checks, "-encoding", "UTF-8", "--release", "17"]
-    command = ["javac", *options, "-cp", str(classes), "-d", str(classes), *map(str, sources)]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-def test_the_java_code_compiles_before_and_after_the_revision(stubs: Path, tmp_path: Path) -> None:
-    """An example that does not compile would teach nothing."""
-    replies = Replies("jpa-mt")
-
-    for number, code in enumerate((replies.first_code, replies.final_code)):
-        done = javac(write(code, tmp_path / str(number)), stubs)
-        assert done.returncode == 0, done.stderr
 
 
 def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:

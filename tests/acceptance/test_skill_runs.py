@@ -163,19 +163,6 @@ def test_a_run_cannot_be_led_past_a_step(here: CliProject) -> None:
     assert first == "--- work #1 of run one: structure ---"
 
 
-def test_an_agent_that_has_lost_its_place_is_shown_the_way_back(here: CliProject) -> None:
-    """A new session knows only the run's name."""
-    started = here.call("run", "decision-critic", "--pull", "--name", "one").out
-
-    shown, resumed = here.call("show", "one").out, here.call("resume", "one").out
-
-    for summary in (shown, resumed):
-        assert "#1 manual work: Take the decision apart\n" in summary
-        assert "signoff next one --item 1\n" in summary
-        assert "signoff answer" not in summary
-    assert here.call("next", "one", "--item", "1").out == started
-
-
 @every_skill
 async def test_an_agent_of_the_settings_is_given_every_step(
     here: CliProject, skill: Workflow
