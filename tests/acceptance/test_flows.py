@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import (
     DRAFT,
     FINAL,
@@ -18,6 +17,7 @@ from tests.acceptance.flow_project import (
     issue,
     judge_decides,
 )
+from tests.acceptance.forked_program import ForkedProgram
 
 BILL = "Fix the spelling.\n"
 
@@ -79,7 +79,7 @@ def test_a_flow_that_is_never_approved_ends_at_its_limit_with_its_best_version(
 
 @pytest.fixture(scope="module")
 def full(
-    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
+    tmp_path_factory: pytest.TempPathFactory, command_server: ForkedProgram
 ) -> Iterator[FlowProject]:
     """The full configuration after one run: one iteration of changes, then approval."""
     with pytest.MonkeyPatch.context() as patch:

@@ -19,8 +19,8 @@ from signoff.skills.discovery import discover_workflows
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.acceptance.cli_project import CliProject
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject
+from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.stand_in_agent import answer, follow, title_of, titles_of
 
 USAGE, WAITING = 2, 10
@@ -34,7 +34,7 @@ every_skill = pytest.mark.parametrize("skill", SKILLS.values(), ids=SKILLS)
 
 @pytest.fixture
 def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> Iterator[CliProject]:
     """A project that the test's own process is in."""
     with closing(CliProject(tmp_path, command_server)) as project:
