@@ -53,28 +53,12 @@ def test_one_broken_constraint_among_ten_refuses_the_run(
     ("file", "text", "message"),
     [
         ("flow.yaml", "frobnicate: 1\n", "flow.yaml:7: unknown key 'frobnicate' (valid: "),
-        ("flow.yaml", "max_iteration: 1\n", "flow.yaml:7: unknown key 'max_iteration' (did you"),
         (
             "flow.yaml",
             "default_behavior: {critical: stop}\n",
             "default_behavior.critical is 'stop' (one of: halt, continue, escalate, ignore)",
         ),
-        (
-            "flow.yaml",
-            "adjudication: {approval: {block_on: [HUGE]}}\n",
-            "approval.block_on[0] is 'HUGE' (one of: CRITICAL, HIGH, MEDIUM, LOW)",
-        ),
         ("goal.yaml", "sauce: 3\n", "goal.yaml:2: unknown key 'sauce' (did you mean 'source'?"),
-        (
-            ".signoff/constraints/clear.yaml",
-            "behavior: {huge: halt}\n",
-            "clear.yaml:6: unknown key 'huge' (valid: critical, high, medium, low)",
-        ),
-        (
-            ".signoff/constraints/clear.yaml",
-            "description: It is clear.\n",
-            "clear.yaml:6: unknown key 'description' (it is called `summary` here; valid: ",
-        ),
         (
             ".signoff/constraints/clear.yaml",
             "priority: 2\n",
@@ -104,9 +88,6 @@ def test_a_mistake_is_reported_with_its_line_and_a_suggestion(
     ("step", "message"),
     [
         ("{step: critique, execution: sideways}", ":4: workflow[1].execution is 'sideways' (one"),
-        ("{step: critique, order: random}", ":4: workflow[1].order is 'random' (one of: priority"),
-        ("{step: adjudicate, scope: some}", ":4: workflow[1].scope is 'some' (one of: accum"),
-        ("{step: refine, mode: edt}", ":4: workflow[1].mode is 'edt' (one of: edit, rewrite"),
         ("{step: refine, loop_to: nowhere}", ":4: workflow[1].loop_to is 'nowhere', an unknown"),
         ("{step: critique, loop_to: draft}", ":4: unknown key 'loop_to' (only refine steps have"),
         ("{step: polish}", ":4: workflow[1].step is 'polish' (one of: generate, critique"),
