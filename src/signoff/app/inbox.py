@@ -14,8 +14,8 @@ from signoff.core.requests import PRESENCE, AnswerForm, describe_default, option
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import AnswerRequest
 from signoff.runtime.store_port import InboxItem, InboxLine
+from signoff.store.rundir.answers import prompt_name
 from signoff.store.rundir.files import HITL, file_path
-from signoff.store.rundir.questions import prompt_name
 
 
 def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:

@@ -13,7 +13,7 @@ from signoff.app.run_files import catch_up
 from signoff.documents.regular_files import read_regular
 from signoff.errors import UnknownName, UnreadableFile
 from signoff.runtime.paths import safe_path
-from signoff.store.rundir.disk import LARGEST_READ
+from signoff.store.rundir.files import LARGEST_READ
 
 MOST_FILES = 2_000
 

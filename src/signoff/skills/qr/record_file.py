@@ -24,7 +24,7 @@ from signoff.errors import UnknownName, UnreadableFile, UsageError
 from signoff.skills.qr.items import ItemStatus, QRItem
 from signoff.skills.qr.judging import QRAction, QRVerdict, blockers, judge
 from signoff.skills.types import QRStatus
-from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.files import Disk
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of the largest file that is read; one with ten thousand long findings is smaller."""
