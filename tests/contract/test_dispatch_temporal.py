@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.dispatching import dispatcher_of, open_dispatcher
-from signoff.app.hand_over import hand_over, wake
+from signoff.app.hand_over import dispatcher_of, hand_over, open_dispatcher, wake
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.run_records import living_workers

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from signoff.app.capabilities import WorkerCapabilities
+from signoff.app.hand_over import WorkerCapabilities
 from signoff.app.project import Project
-from signoff.app.resume import DUE, prepare
-from signoff.app.run_files import Warn
 from signoff.app.run_records import living_workers
+from signoff.app.runs import Warn
+from signoff.app.start import DUE, prepare
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState

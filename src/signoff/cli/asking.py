@@ -17,11 +17,12 @@ from typing import Any, assert_never
 
 import click
 
-from signoff.app.answering import AnswerInput, form_of, record_answer, title_of
+from signoff.app.answering import AnswerInput, record_answer, title_of
+from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.cli.headline import deadline_lines, file_line, option_line
-from signoff.cli.terminal import discard_typed
+from signoff.cli.output import discard_typed
+from signoff.cli.summary import deadline_lines, file_line, option_line
 from signoff.cli.text import clean, near, styled, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of

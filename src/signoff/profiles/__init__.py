@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.profiles.approvers import AIApprovalProvider as AIApprovalProvider
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from signoff.profiles.model import WorkflowState as WorkflowState
     from signoff.profiles.model import WriteOp as WriteOp
     from signoff.profiles.model import WritePlan as WritePlan
-    from signoff.profiles.phases import ApprovalDecision as ApprovalDecision
-    from signoff.profiles.phases import WorkflowPhase as WorkflowPhase
-    from signoff.profiles.phases import WorkflowStage as WorkflowStage
-    from signoff.profiles.phases import WorkflowStatus as WorkflowStatus
     from signoff.profiles.profile import WorkflowProfile as WorkflowProfile
     from signoff.profiles.providers import AIProvider as AIProvider
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
@@ -39,49 +35,30 @@ if TYPE_CHECKING:
     from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
     from signoff.profiles.template_profile import render_template as render_template
     from signoff.profiles.transitions import Action as Action
+    from signoff.profiles.transitions import ApprovalDecision as ApprovalDecision
     from signoff.profiles.transitions import TransitionResult as TransitionResult
     from signoff.profiles.transitions import TransitionTable as TransitionTable
+    from signoff.profiles.transitions import WorkflowPhase as WorkflowPhase
+    from signoff.profiles.transitions import WorkflowStage as WorkflowStage
+    from signoff.profiles.transitions import WorkflowStatus as WorkflowStatus
 
 _HOMES = {
-    "signoff.profiles.approvers": ("AIApprovalProvider",),
-    "signoff.profiles.code_files": ("find_code_files", "format_code_files"),
+    "signoff.profiles.approvers": "AIApprovalProvider",
+    "signoff.profiles.code_files": "find_code_files format_code_files",
     "signoff.profiles.factories": (
-        "AIProviderFactory",
-        "ApprovalProviderFactory",
-        "ProfileFactory",
-        "StandardsProviderFactory",
+        "AIProviderFactory ApprovalProviderFactory ProfileFactory StandardsProviderFactory"
     ),
     "signoff.profiles.model": (
-        "AIProviderResult",
-        "ApprovalResult",
-        "Artifact",
-        "PhaseTransition",
-        "ProcessingResult",
-        "WorkflowState",
-        "WriteOp",
-        "WritePlan",
+        "AIProviderResult ApprovalResult Artifact PhaseTransition ProcessingResult "
+        "WorkflowState WriteOp WritePlan"
     ),
-    "signoff.profiles.phases": (
-        "ApprovalDecision",
-        "WorkflowPhase",
-        "WorkflowStage",
-        "WorkflowStatus",
+    "signoff.profiles.profile": "WorkflowProfile",
+    "signoff.profiles.providers": "AIProvider ApprovalProvider FsAbility StandardsProvider",
+    "signoff.profiles.review_meta": "ReviewMeta parse_review_meta",
+    "signoff.profiles.template_profile": "TemplateProfile render_template",
+    "signoff.profiles.transitions": (
+        "Action ApprovalDecision TransitionResult TransitionTable WorkflowPhase WorkflowStage "
+        "WorkflowStatus"
     ),
-    "signoff.profiles.profile": ("WorkflowProfile",),
-    "signoff.profiles.providers": (
-        "AIProvider",
-        "ApprovalProvider",
-        "FsAbility",
-        "StandardsProvider",
-    ),
-    "signoff.profiles.review_meta": ("ReviewMeta", "parse_review_meta"),
-    "signoff.profiles.template_profile": ("TemplateProfile", "render_template"),
-    "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
 }
-__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

@@ -6,9 +6,8 @@ import os
 from functools import cache
 from pathlib import Path
 
-from signoff.app.catalog import REVIEW, CatalogEntry
 from signoff.app.project import Project
-from signoff.app.targets import find_workflow
+from signoff.app.targets import REVIEW, CatalogEntry, find_workflow
 from signoff.errors import SignoffError
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from signoff import AgentRequest, Reply
 from signoff.app.agents import agent_limits, build_agents
-from signoff.app.setting_layers import Rate
+from signoff.app.config_schema import Rate
 from signoff.app.settings import AgentSettings
 from signoff.core.context import StepContext
 from signoff.core.effects import EffectId

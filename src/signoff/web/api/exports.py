@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
 from signoff import plugins
-from signoff.app.export import export
+from signoff.app.history import export
 from signoff.web.api.prefix import API
 from signoff.web.api.runs import RunName
 from signoff.web.projects import OpenProject

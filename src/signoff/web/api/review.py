@@ -8,10 +8,8 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 
-from signoff.app.followed_runs import FollowedRuns
-from signoff.app.history import without_review
+from signoff.app.history import FollowedRuns, artifact, changes, select_findings, without_review
 from signoff.app.project import Project
-from signoff.app.review_queries import artifact, changes, select_findings
 from signoff.core.severity import Severity
 from signoff.core.words import Label, read_labels
 from signoff.review.history import ReviewHistory, change_to_json, finding_to_json

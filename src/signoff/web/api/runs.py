@@ -8,8 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from signoff.app.hand_over import ensure_worker, wake
-from signoff.app.run_list import RunFilter, list_page
-from signoff.app.runs import cancel, current_row, run_to_json
+from signoff.app.runs import RunFilter, cancel, current_row, list_page, run_to_json
 from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.web.api.documents import CancelDocument, RunDocument, RunInfo, RunPage

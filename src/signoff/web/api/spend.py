@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from signoff.app.spending import spending, total_to_json
+from signoff.app.runs import spending, total_to_json
 from signoff.web.api.documents import SpendDocument
 from signoff.web.api.prefix import API
 from signoff.web.projects import OpenProject

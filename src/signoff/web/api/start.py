@@ -8,10 +8,9 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request, Response
 
 from signoff.app.hand_over import ensure_worker, hand_over
-from signoff.app.named_start import StartRequest, plan_named
 from signoff.app.project import Project
 from signoff.app.runs import run_to_json
-from signoff.app.start import StartPlan
+from signoff.app.start import StartPlan, StartRequest, plan_named
 from signoff.runtime.paths import fresh_name
 from signoff.web.access import Caller
 from signoff.web.api.documents import RunInfo, StartDocument

@@ -9,8 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from signoff import plugins
-from signoff.app.catalog import REVIEW, catalog
-from signoff.app.targets import find_workflow
+from signoff.app.targets import REVIEW, catalog, find_workflow
 from signoff.core import graph
 from signoff.core.workflow import Workflow
 from signoff.notation import NotationOption
@@ -34,7 +33,7 @@ def list_workflows(project: OpenProject) -> WorkflowList:
 
     `review` reviews files that exist, by its options.
     """
-    found = catalog(project)
+    found = catalog(project.home, project.settings, project.agents)
     entries = [described(project, each) for each in found.entries]
     workflows = [WorkflowInfo.model_validate(each._asdict()) for each in entries]
     return WorkflowList(workflows=workflows, problems=[*map(str, found.problems)])
@@ -46,7 +45,10 @@ def get_workflow(
     target: Annotated[str, Query(max_length=500, description=TARGET_HELP)],
 ) -> WorkflowDocument:
     """Get a workflow: its parameters, the options it takes, and its graph."""
-    entry = described(project, catalog(project).find(target, project.home.root))
+    entry = described(
+        project,
+        catalog(project.home, project.settings, project.agents).find(target, project.home.root),
+    )
     if entry.target == REVIEW:
         # Its graph depends on its options.
         parts: Json = {"params": [], "graph": {}, "options": _described(_review_options())}

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, Response
 
-from signoff.app.followed_runs import FollowedRuns
 from signoff.app.hand_over import ensure_worker, wake
+from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.errors import UsageError
 from signoff.pages.document import Frame, Live, document

@@ -5,10 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from signoff.app.inbox import open_requests, request_line
+from signoff.app.answering import open_requests, request_line
 from signoff.app.project import Project
-from signoff.app.run_list import RunFilter, list_page
-from signoff.app.runs import answered_runs
+from signoff.app.runs import RunFilter, answered_runs, list_page
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.errors import UnknownName
 from signoff.pages.document import Live

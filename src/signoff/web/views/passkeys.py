@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
-from signoff.app.answering import answer_to_sign, form_of
+from signoff.app.answering import answer_to_sign
+from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.presence import (
     Registration,

@@ -9,13 +9,16 @@ from dataclasses import replace
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.edited_approval import approve_edited, file_to_edit
-from signoff.app.inbox import request_to_json
+from signoff.app.answering import (
+    AnswerInput,
+    approve_edited,
+    file_to_edit,
+    record_answer,
+    request_to_json,
+)
 from signoff.app.presence import Proof
 from signoff.app.project import Project
-from signoff.app.run_files import catch_up
-from signoff.app.runs import current_row
+from signoff.app.runs import catch_up, current_row
 from signoff.core.requests import AnswerForm
 from signoff.documents.control_characters import shown_text
 from signoff.errors import (

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from signoff.app.spending import spending
+from signoff.app.runs import spending
 from signoff.pages.spend import spend_page
 from signoff.web.projects import OpenProject
 from signoff.web.views.frame import show_page

@@ -10,12 +10,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from signoff import plugins
-from signoff.app.catalog import REVIEW, catalog
 from signoff.app.hand_over import ensure_worker, hand_over
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
 from signoff.app.start import plan
-from signoff.app.targets import find_workflow
+from signoff.app.targets import REVIEW, catalog, find_workflow
 from signoff.core.args import missing
 from signoff.core.workflow import Workflow
 from signoff.errors import (
@@ -45,7 +44,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/workflows")
 def list_workflows(request: Request, project: OpenProject) -> Response:
     """Lists what can be started."""
-    found = catalog(project)
+    found = catalog(project.home, project.settings, project.agents)
     # A review of files has options of another kind, for which there is no form.
     entries = [described(project, each) for each in found.entries if each.target != REVIEW]
     own = sum(each.own for each in entries)
@@ -142,7 +141,7 @@ def _value(workflow: Workflow, name: str, form: FormFields) -> str | None:
 
 def _form(project: Project, target: str, values: Mapping[str, str] | None = None) -> StartForm:
     root = project.home.root
-    entry = catalog(project).find(target, root)
+    entry = catalog(project.home, project.settings, project.agents).find(target, root)
     workflow = find_workflow(entry.target, root, os.environ)
     return StartForm(entry.target, workflow, _options(workflow), values or {})
 
