@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import StoreError
-from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.postconditions import Postcondition, Tables
 from signoff.guarded_db.staging import Committed, Marker, RolledBack
-from signoff.guarded_db.view import ReadOnlyView
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer
 
@@ -27,7 +26,7 @@ def test_a_condition_sees_columns_that_were_added_after_its_last_use(library: Li
     """The server refuses its plan, and the transaction fails: that must not cost an attempt."""
     seen: list[int] = []
 
-    def look(view: ReadOnlyView) -> bool:
+    def look(view: Tables) -> bool:
         (row,) = view.query(READ, [1])
         seen.append(len(row))
         return True
@@ -62,7 +61,7 @@ def test_work_is_not_reported_as_committed_if_a_condition_broke_the_transaction(
 ) -> None:
     """The server answers COMMIT with a rollback then, which is no error."""
 
-    def careless(view: ReadOnlyView) -> bool:
+    def careless(view: Tables) -> bool:
         with suppress(StoreError):
             view.query("SELECT 1 / (id - id) AS never FROM books")
         return True

@@ -1,4 +1,7 @@
-"""Builds agents from settings, including those that need none, and checks settings and health."""
+"""Builds agents from settings, including those that need none, and checks settings and health.
+
+Also the weights of local models: what is there, and what has to be downloaded.
+"""
 
 from __future__ import annotations
 

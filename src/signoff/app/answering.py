@@ -1,4 +1,4 @@
-"""Records answers to requests. Every surface uses `record_answer` and nothing else.
+"""Lists requests and records their answers. Every surface uses `record_answer` and nothing else.
 
 An answer is checked against its request, bound to the digest of what was shown, and
 stored once, with its author, time and reason.
@@ -44,9 +44,8 @@ from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.file_read import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem, InboxLine, RunRow
-from signoff.store.rundir.answers import FileAnswer
+from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
-from signoff.store.rundir.questions import prompt_name
 
 if TYPE_CHECKING:
     from signoff.app.presence import Proof
@@ -352,6 +351,10 @@ def _other_requests(project: Project) -> str:
     return f"; pending in other runs: {listed}"
 
 
+# A worker that has the token of its run in its environment can take and submit the work of that
+# run, and nothing that a human decides. It is a guard rail: a process of the same user can remove
+# the variable, or open the database without signoff.
+
 _PREFIX = "signoff-worker-"
 
 
@@ -392,6 +395,10 @@ def answer_as_agent(project: Project, number: int, answer: AnswerInput) -> Inbox
     if answer.digest is None:
         raise InvalidAnswer("give the digest of the request as it was shown")
     return record_answer(replace(project, for_agent=True), number, answer)
+
+
+# An edit of the approver goes into the file itself, like any other edit, and is then approved: the
+# answer records what the file contains at that moment.
 
 
 @dataclass(frozen=True)

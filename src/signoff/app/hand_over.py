@@ -1,5 +1,8 @@
 """Hands runs to workers: processes that drive runs which others start and answer.
 
+Capabilities decide which worker: `agent:claude` for an agent that is ready, `host:desk` for a
+machine, `folder:/srv/book` for a project in that folder, and labels that operators choose.
+
 A run that was handed over belongs to no terminal and no page: whichever worker claims it drives it
 on, and any process may still resume it by hand.
 """

@@ -1,4 +1,7 @@
-"""Reads a run's journal: as a record, as events, as a timeline, as the history of a review."""
+"""Reads a run's journal: as a record, as events, as a timeline, as the history of a review.
+
+Also as news since a commit, and, for pages that follow a run, event by event as it grows.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,7 @@ from signoff.core.spend import Spend
 from signoff.core.words import Label
 from signoff.errors import ConfigError, UnknownName, UsageError
 from signoff.exports.run_record import (
-    LOGGED,
-    STATE_CHANGES,
+    REVIEW_EVENTS,
     ExportOptions,
     RunFold,
     RunRecord,
@@ -269,6 +271,9 @@ def _matches(value: Any, wanted: Collection[Any]) -> bool:
     return not wanted or value in wanted
 
 
+# Both sides of the comparison are computed from the journal. So a follower needs to keep nothing
+# but the number of a commit, and can ask any process at any time.
+
 MOVING = frozenset({Status.RUNNING, Status.QUEUED})
 """The statuses of a run that some process drives, or is about to."""
 
@@ -327,7 +332,7 @@ def news(project: Project, name: str, after: int = 0) -> RunNews:
         if before is None and seq > after:
             before = _view(timeline, fold)
         # A review's state is most of its journal, and only its history is needed here.
-        if fold is not None and event.tag in STATE_CHANGES:
+        if fold is not None and event.tag in REVIEW_EVENTS:
             fold.apply(event)
         timeline.apply(event)
     now = _view(timeline, fold)
@@ -351,6 +356,9 @@ def _counts(severities: Sequence[Severity]) -> dict[str, int]:
     found = Counter(severities)
     return {each.value: found[each] for each in sorted(found, key=lambda each: each.rank)}
 
+
+# Folding a long review takes longer than showing it, and a page that follows a run asks for it
+# again and again. So a run is folded once, and then event by event, as its journal grows.
 
 MOST_RUNS = 8
 """Runs that are kept; the one that was not looked at for the longest time is dropped."""
@@ -438,6 +446,6 @@ class FollowedRuns:
 def _events(project: Project, commit: JournalRow) -> Iterator[ev.Event]:
     """Yields the events of a commit; long texts are read only where a review needs them."""
     plain = decode(commit.events, short_digest)
-    needed = any(data.get("e") in LOGGED for data in plain)
+    needed = any(data.get("e") in REVIEW_EVENTS for data in plain)
     for data in decode(commit.events, project.store.blob) if needed else plain:
         yield ev.from_json(data)

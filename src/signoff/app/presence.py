@@ -163,6 +163,10 @@ def register(home: Home, new: Passkey, confirmation: Proof | None) -> Passkey:
     return new
 
 
+# Approvals are checked long after they were given, and without a server. Everything is computed
+# again from what is stored: the digest of what was shown, the answer that the run continued with,
+# and whether a passkey of the project signed exactly that.
+
 _GIVEN = (ItemState.ANSWERED, ItemState.USED)
 _RECORDED = ("value", "text", "extras", "content_digest", "presence")
 """What the journal and the inbox must agree on."""

@@ -1,4 +1,4 @@
-"""Presets: small, working sets of files that a notation can write into a project.
+"""Presets: small, working sets of files that a notation can write into a project; and the demo.
 
 The files belong to the user once they are written, so they are never overwritten. Schemas
 are the exception: they are copies and are updated.
@@ -198,6 +198,9 @@ def _data(folder_path: str) -> Traversable:
 def _sorted(folder: Traversable) -> list[Traversable]:
     return sorted(folder.iterdir(), key=lambda each: each.name)
 
+
+# The demo is a small project of its own, in which a model writes and checks review. Running it
+# again starts another run with the files as they are.
 
 DEFAULT_FOLDER = "signoff-demo"
 """The default folder of the demo project."""

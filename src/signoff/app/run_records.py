@@ -1,4 +1,4 @@
-"""Runs as a store has them: their records, and whether their process is alive."""
+"""Runs as a store has them: their records, whether their process is alive, and their metrics."""
 
 from __future__ import annotations
 
@@ -92,6 +92,9 @@ def _why_queued(row: RunRow, workers: Iterable[WorkerRow]) -> str:
         return "no worker is running"
     return f"no worker has {', '.join(missing)}" if missing else ""
 
+
+# No process counts anything: the journals are what is reported, whichever processes drove the runs,
+# and however they ended.
 
 BATCH = 200
 """Summaries that are stored at once: a first look at thousands of runs may be interrupted."""

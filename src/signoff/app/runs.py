@@ -1,4 +1,4 @@
-"""Lists and cancels runs."""
+"""Lists, cancels and deletes runs, reads their files, and adds up what they have cost."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from signoff.remedies import CancelRun
 from signoff.runtime.owner import is_alive
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import LedgerTotal, RunId, RunRow
-from signoff.store.rundir.disk import LARGEST_READ
-from signoff.store.rundir.files import LATEST
+from signoff.store.rundir.files import LARGEST_READ, LATEST
 
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
@@ -154,6 +153,9 @@ def _matching(
             return
         before = rows[-1].id
 
+
+# The directory of a run mirrors the database. While no engine drives the run, nobody else would
+# write what an answer or a cancellation has changed.
 
 Warn = Callable[[str], None]
 """Receives warnings for the user."""

@@ -1,4 +1,4 @@
-"""Starts runs, and plans them for a dry run."""
+"""Plans runs, starts them, and resumes them."""
 
 from __future__ import annotations
 
@@ -276,6 +276,11 @@ def _refuse_taken(project: Project, name: str | None) -> None:
     """Raises `NameTaken` if a run has this name: `run` never continues an existing run."""
     if name is not None and project.has_run(name):
         raise NameTaken(f"run {name!r} already exists; choose another name", remedy=Resume(name))
+
+
+# An agent can write any file, so a path or a module of its choice would let it run its own code
+# where signoff runs. What is in the catalog was installed: it is in the project's `.signoff/flows`,
+# in a folder of the settings, or in a package. So programs and agents start only that.
 
 
 @dataclass(frozen=True)

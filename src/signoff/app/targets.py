@@ -1,4 +1,4 @@
-"""Finds the workflow that a target on the command line names.
+"""Finds workflows by name: what a target on the command line means, and what there is to name.
 
 A target is `package.module:NAME`, a file (`flow.py`, `flow.py:NAME`, or a file of a
 notation), `scheme:name` of a notation, or a name alone: of a workflow that discovery finds, or
@@ -232,6 +232,9 @@ def _flow_files(folder: Path) -> list[Path]:
     others = (path for path in sorted(folder.rglob("*")) if path.suffix in suffixes)
     return [*python_files(folder), *others]
 
+
+# Surfaces that run workflows for others take only what the catalog lists: any other file or module
+# could be any code of this machine.
 
 REVIEW = "review"
 """The name under which files that exist are reviewed, unless a workflow has it."""

@@ -21,8 +21,8 @@ from signoff.app.answering import AnswerInput, record_answer, title_of
 from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.cli.headline import deadline_lines, file_line, option_line
-from signoff.cli.terminal import discard_typed
+from signoff.cli.output import discard_typed
+from signoff.cli.summary import deadline_lines, file_line, option_line
 from signoff.cli.text import clean, near, styled, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of
@@ -38,8 +38,8 @@ from signoff.documents.control_characters import shown_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval
 from signoff.runtime.store_port import InboxItem
+from signoff.store.rundir.answers import prompt_name
 from signoff.store.rundir.files import HITL, file_path
-from signoff.store.rundir.questions import prompt_name
 
 SHOWN_LINES = 30
 """Lines of content that are shown before the user asks for all of it."""

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
+    from signoff.core.severity import IssueBehavior as IssueBehavior
+    from signoff.core.severity import Severity as Severity
     from signoff.core.workflow import Workflow
     from signoff.flows.constraint_file import load_constraints as load_constraints
-    from signoff.flows.goal_file import load_goal as load_goal
     from signoff.flows.model import AdjudicationConfig as AdjudicationConfig
     from signoff.flows.model import ConvergenceConfig as ConvergenceConfig
     from signoff.flows.model import GenflowConfig as GenflowConfig
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from signoff.flows.prompt_builders import build_generator_prompt as build_generator_prompt
     from signoff.flows.prompt_builders import build_refinement_prompt as build_refinement_prompt
     from signoff.flows.prompt_builders import get_critiques_for_scope as get_critiques_for_scope
+    from signoff.flows.reading import load_goal as load_goal
     from signoff.flows.sections import ConstraintConfig as ConstraintConfig
     from signoff.flows.sections import Goal as Goal
     from signoff.flows.state import critiques_in_scope as critiques_in_scope
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
     from signoff.flows.validation import validate_workflow as validate_workflow
     from signoff.review.adjudication import Adjudication as Adjudication
     from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
-    from signoff.review.behaviors import ConstraintBehavior as ConstraintBehavior
-    from signoff.review.behaviors import IssueBehavior as IssueBehavior
     from signoff.review.constraint import Constraint as Constraint
+    from signoff.review.constraint import ConstraintBehavior as ConstraintBehavior
     from signoff.review.constraint import Rule as Rule
     from signoff.review.constraint import SourceBlock as SourceBlock
     from signoff.review.constraint import compress_constraints as compress_constraints
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from signoff.review.findings import Ledger as Ledger
     from signoff.review.parsing import parse_adjudication as parse_adjudication
     from signoff.review.parsing import parse_critique as parse_critique
-    from signoff.review.severity import Severity as Severity
     from signoff.runtime.ports import Agent as Agent
 
 _HOMES = {
@@ -58,7 +58,7 @@ _HOMES = {
     ),
     "signoff.flows.sections": ("ConstraintConfig", "Goal"),
     # `reading` sets their `from_dict`, so they are loaded through it.
-    "signoff.flows.reading": ("GenflowConfig", "WorkflowStep"),
+    "signoff.flows.reading": ("GenflowConfig", "WorkflowStep", "load_goal"),
     "signoff.flows.validation": ("validate_workflow",),
     "signoff.flows.step": ("resolve_constraints_for_step",),
     "signoff.flows.state": ("critiques_in_scope",),
@@ -72,16 +72,20 @@ _HOMES = {
     ),
     "signoff.runtime.ports": ("Agent",),
     # files
-    "signoff.flows.goal_file": ("load_goal",),
     "signoff.flows.constraint_file": ("load_constraints",),
     # review
-    "signoff.review.behaviors": ("ConstraintBehavior", "IssueBehavior"),
-    "signoff.review.constraint": ("Constraint", "Rule", "SourceBlock", "compress_constraints"),
+    "signoff.review.constraint": (
+        "Constraint",
+        "ConstraintBehavior",
+        "Rule",
+        "SourceBlock",
+        "compress_constraints",
+    ),
     "signoff.review.critique": ("Critique", "CritiqueIssue"),
     "signoff.review.adjudication": ("Adjudication", "AdjudicationDecision"),
     "signoff.review.findings": ("Finding", "Ledger"),
     "signoff.review.parsing": ("parse_adjudication", "parse_critique"),
-    "signoff.review.severity": ("Severity",),
+    "signoff.core.severity": ("IssueBehavior", "Severity"),
 }
 __all__ = [*names_in(_HOMES), "load_flow"]  # noqa: PLE0604  # names come from the table above
 __getattr__ = loader(__name__, _HOMES)
@@ -100,7 +104,7 @@ def load_flow(
     `.signoff/constraints` are the flow's unless it names others.
     """
     from signoff.documents.source_file import SourceFile
-    from signoff.flows.compile_file import compile_file
+    from signoff.flows.compile import compile_file
     from signoff.notation import CompileContext
 
     folder = Path(root) if root is not None else Path.cwd()

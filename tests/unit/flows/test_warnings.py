@@ -2,8 +2,7 @@ from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import ConstraintConfig, Goal, PriorityRoute, RoutingConfig, RoutingRule
 from signoff.flows.step import StepKind, WorkflowStep, with_ids
 from signoff.flows.warnings import flow_warnings
-from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, ConstraintBehavior
 from tests.unit.flows.harness import changed
 
 GENERATE = WorkflowStep(step=StepKind.GENERATE)
@@ -95,8 +94,8 @@ def test_findings_that_no_judge_sees_are_reported() -> None:
 
     assert warnings(changed(USUAL, workflow=seen), TONE) == []
     assert warnings(changed(USUAL, workflow=unseen), TONE) == [
-        "no judge sees the findings of 'critique_1', so they do not block",
-        "no judge sees the findings of 'critique_5', so they do not block",
+        "no judge sees the findings of 'critique_1'; those that block stay open",
+        "no judge sees the findings of 'critique_5'; those that block stay open",
     ]
 
 

@@ -17,6 +17,7 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import SIGN_OFF, Answer, Choice, Request
+from signoff.core.severity import LEAST_BLOCKING
 from signoff.core.stop_reason import Rejected
 from signoff.core.words import Label
 from signoff.flows.state import FlowState, after
@@ -27,7 +28,6 @@ from signoff.flows.steps.updates import keep_answer, with_round
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding
-from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
 
 APPROVE, CHANGES, REJECT = "approve", "request changes", "reject"
@@ -39,7 +39,7 @@ REASON = "_reason"
 class SignOffHandler(FlowHandler):
     """The handler of a sign-off step."""
 
-    async def __call__(self, ctx: StepContext) -> StepResult:
+    async def perform(self, ctx: StepContext) -> StepResult:
         """Asks a human to approve what has passed review."""
         request = self._request(ctx, FlowState(ctx.step_state))
         answer = await ctx.wait(request, key=SIGN_OFF)

@@ -17,8 +17,7 @@ from signoff.review.adjudication import Adjudication, AdjudicationDecision, Purs
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditResult
-from signoff.review.findings import Finding
-from signoff.review.not_reported import issue_of
+from signoff.review.findings import Finding, issue_of
 from signoff.review.prompt_text import edit_lines, flat
 from signoff.review.work_order import (
     format_work_order,

@@ -35,3 +35,8 @@ WORKFLOW = Workflow(
     description=TEXTS.description,
     inputs=[TASK],
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

@@ -8,8 +8,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.skills.library.planner import TEXTS, WORKFLOW
-from signoff.skills.qr.items import ItemStatus
-from signoff.skills.qr.record_file import record
+from signoff.skills.qr import ItemStatus, record
 from tests.unit.skills.library.skill_runs import PASS, run_skill
 
 CONTEXT, PLAN = "context.json", "plan.json"

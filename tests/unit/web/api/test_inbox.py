@@ -13,7 +13,7 @@ from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Approval
-from signoff.mcp.views import part_of_run
+from signoff.mcp.replies import part_of_run
 from signoff.pages.request import RequestPage, request_page
 from signoff.store.sqlite import SqliteStore
 from signoff.web.access import Access, AccessScope
