@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from signoff.app.home import Home
+from signoff.databases import translate_errors
 from signoff.errors import NameTaken, UnknownName, UsageError
-from signoff.sqlite_errors import translate_errors
 from signoff.web.private_db import open_private, private_path
 
 LINK_SECONDS = 3600.0

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from signoff.app.home import Home
+from signoff.databases import translate_errors
 from signoff.documents.regular_files import create_private, make_private_folders
-from signoff.sqlite_errors import translate_errors
 
 
 def private_path(home: Home, name: str) -> Path:

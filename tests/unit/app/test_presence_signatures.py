@@ -13,7 +13,7 @@ from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
 from signoff.app.presence import check_approvals, passkeys_file
 from signoff.app.project import Project
-from signoff.app.store_move import move_run
+from signoff.app.runs import move_run
 from signoff.passkeys.key_file import remove_passkey
 from signoff.runtime.store_port import InboxItem
 from signoff.store.sqlite import MemoryStore

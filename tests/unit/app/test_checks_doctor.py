@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from signoff.agents.base import Health
-from signoff.app.doctor import Check, check_setup
+from signoff.app.checks import Check, check_setup
 from signoff.app.home import init_home
 from signoff.app.settings import AgentSettings
 from signoff.core.outcome import Status
