@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
+from signoff.flows.flow import select_reviewers
 from signoff.flows.model import GenflowConfig
-from signoff.flows.routing import select_reviewers
 from signoff.flows.sections import RoutingConfig
 from signoff.flows.step import (
     FILES_STEP,

@@ -25,8 +25,8 @@ from signoff.core.words import FindingStatus
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, files_label
+from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.decision_material import judging_material
-from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
 from signoff.flows.steps.verify import Verifier
@@ -78,9 +78,11 @@ class ReviewQuestion:
 
 
 @dataclass(frozen=True)
-class CriticHandler(FlowHandler):
+class CriticHandler:
     """The handler of one item of a critique step: an agent, and a constraint or several."""
 
+    flow: Flow
+    step: WorkflowStep
     state: FlowState
     paths: tuple[str, ...] = ()
     """The files that an item is about; empty if the artifact is one text."""
@@ -179,7 +181,8 @@ class CriticHandler(FlowHandler):
             salvage=None if exact else partial(self._salvage, unread, scope, prompt, valid),
             otherwise=Otherwise(partial(self._unusable, scope, unread, valid), key="unusable"),
             about=self._about(scope),
-            **self.call_options,
+            model=self.step.model,
+            timeout=self.step.timeout,
             **(self._check_options(scope, agent) if exact else {}),
         )
         certain = exact or checked.answer is not None
