@@ -70,7 +70,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/flows/model.py": FILES,
         "signoff/flows/steps/handler.py": FILES,
         "signoff/profiles/": FILES,
-        "signoff/skills/commands/quality_review.py": FILES,
+        "signoff/skills/commands/quality_review.": FILES,
         "signoff/skills/qr.py": FILES,
         "signoff/store/rundir/": FILES,
         "signoff/store/postgres/": COLUMN,
