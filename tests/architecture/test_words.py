@@ -40,7 +40,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/core/": HUMAN,
         "signoff/flows/commands/__init__.py": "names a key of a policy file",
         "signoff/flows/end_view.py": HUMAN,
-        "signoff/flows/files/end.py": HUMAN,
         "signoff/flows/flow_file.py": "names keys of a flow file",
         "signoff/flows/presets/": HUMAN,
         "signoff/flows/schemas/": HUMAN,

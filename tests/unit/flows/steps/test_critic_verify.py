@@ -11,7 +11,7 @@ from signoff.core.severity import Severity
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
 from signoff.flows.state import FlowState
-from signoff.flows.steps.verify import Verifier
+from signoff.flows.steps.critic import Verifier
 from signoff.review.critique import CritiqueIssue
 from signoff.runtime.result import RunResult
 from signoff.store.sqlite import MemoryStore

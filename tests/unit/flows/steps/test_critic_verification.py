@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from signoff.core.effects import Reply
+from signoff.flows.steps.critic import LONGEST_REASON, Confirmation, parse_confirmation
 from signoff.review.own_words import Material
 from signoff.review.reply_text import Unreadable
-from signoff.review.verification import LONGEST_REASON, Confirmation, parse_confirmation
 
 NOTHING = Material("The see is wide.")
 QUOTED = '{"confirmed": false, "reason": "All of it is fine."}'

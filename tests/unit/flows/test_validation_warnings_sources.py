@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from signoff.flows.sections import Goal
-from signoff.flows.warnings import source_problems, source_warnings
+from signoff.flows.validation import source_problems, source_warnings
 from signoff.review.constraint import SourceBlock
 from tests.unit.flows.harness import constraint, flow
 

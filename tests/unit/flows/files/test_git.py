@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import UsageError, WriteFailed
-from signoff.flows.files import base_tree as module
-from signoff.flows.files.base_tree import base_tree
-from signoff.flows.files.git import Repository
+from signoff.flows.files import git as module
+from signoff.flows.files.git import Repository, base_tree
 
 
 def git(root: Path, *arguments: str) -> str:
