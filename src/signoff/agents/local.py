@@ -34,9 +34,8 @@ from signoff.agents.answer import (
     replace_lone_surrogates,
 )
 from signoff.agents.base import Health
-from signoff.agents.headless import Job, run_program
+from signoff.agents.headless import MAX_OUTPUT_BYTES, Job, LineSplitter, run_program
 from signoff.agents.options import non_negative, positive_seconds, whole_number
-from signoff.agents.program_output import MAX_OUTPUT_BYTES, LineSplitter
 from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.spend import Usage
@@ -155,13 +154,15 @@ class LocalModel:
         self, model: str, path: Path, body: dict[str, Any], call: Call
     ) -> ModelAnswer:
         completion = ChatCompletion(model, call.emit)
+        raised: dict[str, Any] = {}
         failures: list[AgentError] = []
 
         def read(line: str) -> None:
             message = json.loads(line)
             chunk = message.get("chunk", {})
             if "raised" in message or chunk.get("error"):
-                failures.append(_failure(message, path))
+                raised.update(message)
+                failures.append(_failure(message))
             else:
                 # The runner's ids and file names differ from call to call and between machines.
                 completion.add({**chunk, "id": None, "model": None})
@@ -170,9 +171,11 @@ class LocalModel:
         async with _turn():
             result = await self._run(path, body, call, read)
         log = _log_of(result.stderr)
+        if raised.get("while") == "loading":
+            # The library raises the same text for every file; its log has the cause.
+            raise AgentBadRequest(f"{path} cannot be loaded ({log or raised['raised']})")
         if failures:
-            failure = failures[-1]
-            raise type(failure)(f"{failure}{f' ({log})' if log else ''}")
+            raise failures[-1]
         if result.code != 0:
             cause = f"by signal {-result.code}" if result.code < 0 else f"with code {result.code}"
             raise AgentTransient(f"the local model's process ended {cause}{log and f': {log}'}")
@@ -255,11 +258,8 @@ def _seed_offset(call: Call) -> int:
     return crc32(repr(position).encode()) >> 1
 
 
-def _failure(message: dict[str, Any], path: Path) -> AgentError:
+def _failure(message: dict[str, Any]) -> AgentError:
     """Returns the error that the child reports: what the library raised, or has answered."""
-    if message.get("while") == "loading":
-        # The library raises the same text for every file; its log has the cause.
-        return AgentBadRequest(f"{path} cannot be loaded")
     if "raised" in message:
         reason = message["raised"]
         return AgentBadRequest(f"the local model does not accept the request: {reason:.300}")

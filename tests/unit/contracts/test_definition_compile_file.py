@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from signoff.contracts.compile_file import compile_file
+from signoff.contracts.definition import compile_file
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.contracts import WorkflowStep, define_workflow
-from signoff.contracts.compile_file import compile_file
+from signoff.contracts.definition import compile_file
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
 from signoff.notation import CompileContext

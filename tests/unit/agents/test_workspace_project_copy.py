@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.agents import project_copy
-from signoff.agents.project_copy import copy_project, project_folder
+from signoff.agents import workspace
+from signoff.agents.workspace import copy_project, project_folder
 from signoff.errors import AgentBadRequest, UnsafePath
 
 
@@ -58,7 +58,7 @@ def test_a_project_that_is_too_large_or_unreadable_is_an_error_with_its_reason(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A check that silently ran on half of a project would prove nothing."""
-    monkeypatch.setattr(project_copy, "MOST_BYTES", 5)
+    monkeypatch.setattr(workspace, "MOST_BYTES", 5)
     with pytest.raises(AgentBadRequest, match="larger than"):
         copy_project(project, tmp_path / "copy", {})
 

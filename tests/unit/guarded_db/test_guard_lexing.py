@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.guarded_db.lexing import lex, named_parameters
+from signoff.guarded_db.guard import lex, named_parameters
 from signoff.guarded_db.verdict import Dialect
 
 

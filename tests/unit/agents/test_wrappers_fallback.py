@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from signoff.agents.fallback import WithFallback
+from signoff.agents.wrappers import WithFallback
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentAuth, AgentBadOutput, AgentError, AgentQuota, AgentTransient

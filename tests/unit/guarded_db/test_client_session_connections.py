@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import UsageError
-from signoff.guarded_db.session import Connections
+from signoff.guarded_db.client import Connections
 
 
 def make(path: Path, words: int) -> Path:

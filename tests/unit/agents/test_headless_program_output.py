@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.program_output import MAX_ERROR_LINE_BYTES, LineSplitter, Transcript
+from signoff.agents.headless import MAX_ERROR_LINE_BYTES, LineSplitter, Transcript
 
 
 class Received:

@@ -12,8 +12,7 @@ import pytest
 
 from signoff.contracts import Condition, StepContext, define_workflow
 from signoff.contracts.checkpoint import checkpoint_of
-from signoff.contracts.compile_file import compile_file
-from signoff.contracts.query_check import QueryCheck
+from signoff.contracts.definition import QueryCheck, compile_file
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile

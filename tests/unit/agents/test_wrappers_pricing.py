@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.agents.pricing import FREE, Price, Priced, Tariff, price_list
+from signoff.agents.wrappers import FREE, Price, Priced, Tariff, price_list
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput

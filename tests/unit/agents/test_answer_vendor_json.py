@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.agents.vendor_json import as_dict, as_list, as_text, token_count
+from signoff.agents.answer import as_dict, as_list, as_text, token_count
 
 
 def test_a_field_of_an_unexpected_type_is_read_as_empty() -> None:
