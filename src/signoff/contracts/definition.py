@@ -17,7 +17,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from signoff.contracts.blame import BadExpression
 from signoff.contracts.checkpoint import is_result_name
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
 from signoff.contracts.context import StepContext
@@ -31,7 +30,7 @@ from signoff.contracts.contract_file import (
     to_plain_values,
 )
 from signoff.contracts.database import check_address, query_problem, with_absolute_paths
-from signoff.contracts.expressions import parse_expression
+from signoff.contracts.expressions import BadExpression, parse_expression
 from signoff.contracts.model import (
     Check,
     Condition,

@@ -1,9 +1,13 @@
 import pytest
 
 from signoff.contracts import define_workflow
-from signoff.contracts.blame import BadExpression
-from signoff.contracts.expression_names import CTX_NAMES, checkpoint_names, result_steps
-from signoff.contracts.expressions import Expression
+from signoff.contracts.expressions import (
+    CTX_NAMES,
+    BadExpression,
+    Expression,
+    checkpoint_names,
+    result_steps,
+)
 from signoff.contracts.results import OWN_NAMES
 from signoff.errors import InvalidWorkflow
 from tests.tables import table
