@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from signoff.web import api
-from signoff.web.api.description import describe
+from signoff.web.api.documents import describe
 
 
 def rest_operations() -> Iterator[str]:

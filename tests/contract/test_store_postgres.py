@@ -23,7 +23,7 @@ from signoff.store.postgres.kind import set_up
 from signoff.store.postgres.schema import LATEST, migrate, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
 from signoff.store.schema import Migration
-from signoff.web.projects import ProjectPool
+from signoff.web.route_params import ProjectPool
 from tests.store_suite import StoreSuite
 from tests.store_suite.journal_writer import (
     ANN,

@@ -43,7 +43,7 @@ from signoff.store.rundir.answers import FileAnswer
 from signoff.store.rundir.files import RunFiles, file_path
 
 if TYPE_CHECKING:
-    from signoff.app.presence import Proof
+    from signoff.passkeys.presence import Proof
 
 LONGEST_NUMBER = 18
 """The most digits of a request's number; more do not fit into the database."""
@@ -93,9 +93,9 @@ def record_answer(
     stored = _checked_answer(project, item, form, answer, at)
     if needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
-        from signoff.app.presence import prove
+        from signoff.passkeys.presence import prove
 
-        stored["presence"] = prove(project.home, item, stored, by, answer.proof)
+        stored["presence"] = prove(project.home.passkeys, item, stored, by, answer.proof)
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
 
 

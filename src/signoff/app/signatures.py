@@ -14,7 +14,6 @@ from typing import Any
 
 from signoff.app.answering import form_of
 from signoff.app.history import events_of
-from signoff.app.presence import passkeys_file
 from signoff.app.project import Project
 from signoff.core.approvals import approves
 from signoff.core.digest import digest
@@ -23,7 +22,7 @@ from signoff.core.presence import needs_presence
 from signoff.core.requests import ItemState
 from signoff.errors import SignatureRefused
 from signoff.passkeys.key_file import Passkey, approval_challenge, read_passkeys
-from signoff.passkeys.webauthn_checks import check_stored, check_trust
+from signoff.passkeys.presence import check_stored, check_trust
 from signoff.runtime.store_port import InboxItem, RunRow
 
 _GIVEN = (ItemState.ANSWERED, ItemState.USED)
@@ -57,7 +56,7 @@ def check_approvals(
 ) -> list[ApprovalCheck]:
     """Checks every approval of a run, or of the latest one; `keys` is another file of passkeys."""
     row = project.run(run)
-    passkeys = read_passkeys(passkeys_file(project.home) if keys is None else keys)
+    passkeys = read_passkeys(project.home.passkeys if keys is None else keys)
     replies = _replies(project, row)
     return [
         _check(item, form, answer, replies.get((item.effect, item.answered_at)), passkeys)

@@ -11,7 +11,6 @@ import pytest
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
-from signoff.app.presence import passkeys_file
 from signoff.app.project import Project
 from signoff.app.signatures import check_approvals
 from signoff.app.store_move import move_run
@@ -70,7 +69,7 @@ async def test_a_signature_is_checked_long_after(project: Project, tmp_path: Pat
 async def test_a_removed_passkey_still_proves_what_it_signed(project: Project) -> None:
     """People change their devices, and their earlier approvals remain theirs."""
     await approved(project)
-    remove_passkey(passkeys_file(project.home), "laptop", 5.0)
+    remove_passkey(project.home.passkeys, "laptop", 5.0)
 
     assert not [each.problem for each in check_approvals(project) if each.problem]
 
@@ -96,7 +95,7 @@ async def test_an_unknown_passkey_proves_nothing(project: Project, tmp_path: Pat
     other = init_home(tmp_path / "reviewed", {}).home
     register_passkey(other, SoftwareAuthenticator(), "laptop")
 
-    signed, _ = check_approvals(project, "one", passkeys_file(other))
+    signed, _ = check_approvals(project, "one", other.passkeys)
 
     assert "no passkey of this project" in signed.problem
     assert signed.passkey == ""

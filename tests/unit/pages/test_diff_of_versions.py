@@ -1,6 +1,6 @@
 """Tests of changes between two versions."""
 
-from signoff.pages.changes import ChangesView, DiffView, changes_html, chosen_versions
+from signoff.pages.diff import DiffView, changes_html
 from signoff.pages.html import join
 from signoff.review.diff import label_key
 from signoff.review.finding import Finding
@@ -29,8 +29,7 @@ HISTORY = ReviewHistory(
 
 
 def made(view: DiffView, first: int | None = None, last: int | None = None) -> str:
-    before, after = chosen_versions(HISTORY, first, last)
-    return join(changes_html(HISTORY, ChangesView("run", before, after, view)))
+    return join(changes_html(HISTORY, "run", first, last, view))
 
 
 def test_any_two_versions_can_be_compared() -> None:
@@ -62,8 +61,8 @@ def test_side_by_side_old_lines_are_on_the_left() -> None:
 
 def test_versions_that_do_not_exist_fall_back_to_the_latest() -> None:
     """An old link must not break the page."""
-    before, after = chosen_versions(HISTORY, 99, -1)
-
-    assert chosen_versions(HISTORY, 3, 1) == (HISTORY.versions[0], HISTORY.versions[2])
-    assert (before, after) == (HISTORY.versions[1], HISTORY.versions[2])
-    assert "only one version" in join(changes_html(ReviewHistory(), ChangesView("run")))
+    assert made(DiffView.INLINE, 99, -1) == made(DiffView.INLINE)
+    assert made(DiffView.INLINE, 3, 1) == made(DiffView.INLINE, 1, 3)
+    assert "only one version" in join(
+        changes_html(ReviewHistory(), "run", None, None, DiffView.INLINE)
+    )

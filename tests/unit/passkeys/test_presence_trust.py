@@ -6,29 +6,28 @@ from pathlib import Path
 import pytest
 
 from signoff.app.home import Home
-from signoff.app.presence import (
+from signoff.errors import SignatureRefused
+from signoff.passkeys.key_file import Passkey, read_passkeys, remove_passkey
+from signoff.passkeys.presence import (
     Proof,
-    Registration,
+    check_trust,
     confirmation_options,
     created_passkey,
-    passkeys_file,
     register,
     registration_options,
 )
-from signoff.errors import SignatureRefused
-from signoff.passkeys.key_file import Passkey, read_passkeys, remove_passkey
-from signoff.passkeys.webauthn_checks import check_trust
 from tests.software_authenticator import ORIGIN, SoftwareAuthenticator, register_passkey
 
 
 def confirmed(home: Home, by: SoftwareAuthenticator, name: str) -> SoftwareAuthenticator:
     """Registers a passkey that another one confirms."""
-    authenticator, registration = SoftwareAuthenticator(), Registration(f"{name}!", name, "ann")
-    options = registration_options(home, registration, "localhost")
-    new = created_passkey(registration, Proof(authenticator.create(options), [ORIGIN]), 2.0)
-    asked = confirmation_options(home, new)
+    authenticator, file = SoftwareAuthenticator(), home.passkeys
+    options = registration_options(file, "secret", name, "localhost")
+    created = Proof(authenticator.create(options), [ORIGIN])
+    new = created_passkey("secret", name, "ann", created, 2.0)
+    asked = confirmation_options(file, new)
     assert asked is not None
-    register(home, new, Proof(by.sign(asked), [ORIGIN]))
+    register(file, new, Proof(by.sign(asked), [ORIGIN]))
     return authenticator
 
 
@@ -38,7 +37,7 @@ def chain(tmp_path: Path) -> list[Passkey]:
     home, first = Home(tmp_path), SoftwareAuthenticator()
     register_passkey(home, first, "first")
     confirmed(home, confirmed(home, first, "second"), "third")
-    return read_passkeys(passkeys_file(home))
+    return read_passkeys(home.passkeys)
 
 
 def test_trust_leads_from_passkey_to_passkey_back_to_the_first(chain: list[Passkey]) -> None:
@@ -68,9 +67,9 @@ def test_a_new_first_passkey_needs_all_others_to_be_removed(tmp_path: Path) -> N
     """People lose their only device; the file shows that the chain was started again."""
     home = Home(tmp_path)
     register_passkey(home, SoftwareAuthenticator(), "lost")
-    remove_passkey(passkeys_file(home), "lost", 0.5)
+    remove_passkey(home.passkeys, "lost", 0.5)
     register_passkey(home, SoftwareAuthenticator(), "new")
-    passkeys = read_passkeys(passkeys_file(home))
+    passkeys = read_passkeys(home.passkeys)
 
     check_trust(passkeys, passkeys[1])
 

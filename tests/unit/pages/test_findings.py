@@ -1,7 +1,7 @@
 """Tests of what a request about a review shows better than as plain text."""
 
 from signoff.core.words import FindingStatus
-from signoff.pages.review_context import review_context, shown_better
+from signoff.pages.findings import review_context, shown_better
 from signoff.review.diff import label_key
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version

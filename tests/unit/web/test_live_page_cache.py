@@ -5,10 +5,10 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from signoff.web import page_cache
+from signoff.web import live
 from signoff.web.access import AccessScope, Caller
 from signoff.web.guard import CALLER
-from signoff.web.page_cache import PageCache
+from signoff.web.live import PageCache
 
 PAGE = [(b"content-type", b"text/html; charset=utf-8")]
 ANN, BOB = (Caller(name, AccessScope.DECIDE) for name in ("ann", "bob"))
@@ -112,7 +112,7 @@ async def test_an_answer_is_shared_for_a_moment_only() -> None:
     """Ages and leases change without a commit."""
     pages = Pages()
     await pages.refresh()
-    pages.time += page_cache.FRESH_SECONDS
+    pages.time += live.FRESH_SECONDS
 
     assert await pages.refresh() == "2"
 
@@ -136,10 +136,10 @@ async def test_an_error_is_not_shared(status: int) -> None:
 async def test_few_answers_are_kept() -> None:
     """Pages of many runs must not fill the memory."""
     pages = Pages()
-    for number in range(page_cache.MOST_PAGES + 1):
+    for number in range(live.MOST_PAGES + 1):
         await pages.refresh(f"/runs/{number}")
 
-    assert len(pages._app._entries) <= page_cache.MOST_PAGES
+    assert len(pages._app._entries) <= live.MOST_PAGES
 
 
 async def test_the_server_shares_refreshes_of_a_user(browser: httpx.AsyncClient) -> None:

@@ -15,7 +15,7 @@ from signoff.core.requests import Approval
 from signoff.store.schema import LATEST
 from signoff.store.sqlite import SqliteStore
 from signoff.web.access import Access
-from signoff.web.projects import ProjectPool
+from signoff.web.route_params import ProjectPool
 from signoff.web.server import create_app
 from tests.unit.web.views.test_request import waiting
 

@@ -10,12 +10,12 @@ import pytest
 from signoff import Approval, Choice, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, answer_to_sign, decide, record_answer
 from signoff.app.inbox import request_to_json
-from signoff.app.presence import Proof, passkeys_file, signing_options
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
 from signoff.errors import ConfigError, PresenceRequired, RequestClosed, SignatureRefused
 from signoff.passkeys.key_file import remove_passkey
+from signoff.passkeys.presence import Proof, signing_options
 from signoff.remedies import SignOnPage
 from signoff.runtime.store_port import InboxItem
 from tests.software_authenticator import (
@@ -178,7 +178,7 @@ async def test_a_signature_covers_the_text_that_the_approver_edited(
         record_answer(project, item.id, signed)
 
     draft.write_text("my own words\n")
-    options = signing_options(project.home, item, edited, "ann", "localhost")
+    options = signing_options(project.home.passkeys, item, edited, "ann", "localhost")
     proof = Proof(authenticator.sign(options), [ORIGIN])
     done = record_answer(project, item.id, replace(YES, proof=proof))
     assert json.loads(done.answer or "{}")["content"] == "my own words\n"
@@ -240,7 +240,7 @@ async def test_a_signature_for_another_host_is_refused(
     """The host is part of what is signed, and only the authenticator writes it."""
     item = await waiting(project)
     _, stored = answer_to_sign(project, item.id, YES)
-    options = signing_options(project.home, item, stored, "ann", "localhost")
+    options = signing_options(project.home.passkeys, item, stored, "ann", "localhost")
     proof = Proof(authenticator.sign({**options, "rpId": "evil.example"}), [ORIGIN])
 
     with pytest.raises(SignatureRefused):
@@ -280,7 +280,7 @@ async def test_a_removed_passkey_signs_nothing_more(
     """A lost authenticator is removed, and from then on it is worthless."""
     item = await waiting(project)
     signed = sign_answer(project, item.id, YES, authenticator)
-    remove_passkey(passkeys_file(project.home), "laptop", 2.0)
+    remove_passkey(project.home.passkeys, "laptop", 2.0)
 
     with pytest.raises(SignatureRefused):
         record_answer(project, item.id, signed)
@@ -296,9 +296,9 @@ async def test_a_passkey_that_was_only_written_into_the_file_signs_nothing(
     elsewhere.mkdir()
     other = replace(project.home, path=elsewhere)
     register_passkey(other, agent, "backup")
-    path = passkeys_file(project.home)
+    path = project.home.passkeys
     document = json.loads(path.read_text())
-    document["passkeys"] += json.loads(passkeys_file(other).read_text())["passkeys"]
+    document["passkeys"] += json.loads(other.passkeys.read_text())["passkeys"]
     path.write_text(json.dumps(document))
     item = await waiting(project)
 
@@ -333,7 +333,7 @@ async def test_a_file_of_passkeys_that_cannot_be_read_lets_no_one_sign(
     """Doubt about who may sign must never end in an approval."""
     item = await waiting(project)
     signed = sign_answer(project, item.id, YES, authenticator)
-    passkeys_file(project.home).write_text("{")
+    project.home.passkeys.write_text("{")
 
     with pytest.raises(ConfigError):
         record_answer(project, item.id, signed)

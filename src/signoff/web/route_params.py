@@ -1,8 +1,8 @@
-"""Gives each request an open project of its own, without blocking the others.
+"""What routes ask for as parameters: an open project, a caller with rights, the fields of a form.
 
-A call to the database holds its thread, so requests are answered in threads, and each of them
-has a connection to itself meanwhile. Connections are opened as they are needed, and requests
-wait for one without holding a thread.
+A call to the database holds its thread, so requests are answered in threads, and each of them has a
+connection to itself meanwhile. Connections are opened as they are needed, and requests wait for one
+without holding a thread.
 """
 
 from __future__ import annotations
@@ -12,16 +12,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Annotated, TypeVar
+from urllib.parse import parse_qs
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from signoff.app.followed_runs import FollowedRuns
 from signoff.app.project import Project
-from signoff.errors import StoreError
-from signoff.web.guard import SAFE_METHODS
+from signoff.errors import NotAllowed, StoreError, UsageError
+from signoff.web.access import AccessScope, Caller
+from signoff.web.guard import CALLER, SAFE_METHODS, missing_scope
 
 MOST_PROJECTS = 8
 """Requests that read or write the database at the same time; more take turns."""
+MOST_FIELDS = 500
+"""Fields of a form; the largest one has a few for each question that it asks."""
 
 T = TypeVar("T")
 
@@ -102,3 +107,62 @@ async def _lend_project(request: Request) -> AsyncIterator[Project]:
 # The project is given back before the response is sent: a slow reader must not keep it.
 OpenProject = Annotated[Project, Depends(_lend_project, scope="function")]
 """The type of a route's parameter that gets an open project; write such routes without `async`."""
+
+
+def caller_of(request: Request) -> Caller:
+    """Returns who sent a request; the guard lets nobody in whom it does not know."""
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
+def _operator(request: Request) -> Caller:
+    return _need(request, AccessScope.OPERATE)
+
+
+def _decider(request: Request) -> Caller:
+    return _need(request, AccessScope.DECIDE)
+
+
+def _need(request: Request, scope: AccessScope) -> Caller:
+    caller = caller_of(request)
+    refusal = missing_scope(caller, scope)
+    if refusal is not None:
+        raise NotAllowed(refusal.message, remedy=refusal.remedies)
+    return caller
+
+
+# A session has every scope; a token has the one it was made with.
+Operator = Annotated[Caller, Depends(_operator)]
+"""May start, cancel and resume runs."""
+Decider = Annotated[Caller, Depends(_decider)]
+"""May answer requests; never an agent."""
+
+
+class FormFields:
+    """The fields of a form that a browser has sent."""
+
+    def __init__(self, body: bytes) -> None:
+        text = body.decode("utf-8", "replace")
+        try:
+            self.values = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError as error:
+            raise UsageError(f"a form has at most {MOST_FIELDS} fields") from error
+
+    def one(self, name: str) -> str:
+        """Returns the value of a field; empty if it was not sent."""
+        # Browsers send line breaks as CR LF, whatever the text had.
+        return self.values.get(name, [""])[0].replace("\r\n", "\n")
+
+
+async def _read_form(request: Request) -> FormFields:
+    return FormFields(await request.body())
+
+
+SentForm = Annotated[FormFields, Depends(_read_form)]
+"""The type of a route's parameter that gets the fields of a form."""
+
+
+def followed_runs(request: Request) -> FollowedRuns:
+    """Returns the runs that this server keeps in memory."""
+    runs: FollowedRuns = request.app.state.followed
+    return runs
