@@ -24,8 +24,8 @@ from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
 from signoff.flows.sections import Goal
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.files import RunFiles
+from signoff.store.sqlite import MemoryStore
 
 APPLY, EDIT = "apply", "edit"
 """How refine steps work: literal edits are applied, or an agent edits the file."""

@@ -17,10 +17,10 @@ from benchmarks.loop.outcome import LoopEnd
 from benchmarks.loop.replies import critique, dumps, verdict
 from benchmarks.loop.simulation import Alarm, Simulation
 from signoff.core.effects import ProductPrompt
+from signoff.core.severity import DEFAULT_BLOCK_ON
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.parsing import parse_critique
 from signoff.review.prompts import adjudicator_prompt, critic_prompt, generator_prompt
-from signoff.review.severity import DEFAULT_BLOCK_ON
 
 ROUNDS = 6
 

@@ -27,3 +27,15 @@ def loader(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], 
 def names_in(homes: Mapping[str, Sequence[str]]) -> list[str]:
     """Returns the names that are defined in other modules, sorted."""
     return sorted(name for names in homes.values() for name in names)
+
+
+def exported_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns a package's `__all__`, `__getattr__` and `__dir__`.
+
+    `homes` maps modules to the names that they define, separated by spaces.
+    """
+    names = {home: text.split() for home, text in homes.items()}
+    public = names_in(names)
+    return public, loader(package, names), lambda: public

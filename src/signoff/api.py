@@ -139,7 +139,7 @@ def answer(
     reason. `by` defaults to the current user. `store` and `home` are as in `run`.
     """
     from signoff.app.answering import AnswerInput, find_item, record_answer
-    from signoff.app.run_files import catch_up
+    from signoff.app.runs import catch_up
 
     with _store_only(store) if store is not None else _project(home, None, create=False) as project:
         # A caller that passes the request has seen it, so the answer is bound to what it showed.

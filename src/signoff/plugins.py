@@ -52,8 +52,8 @@ EXPORTS: Mapping[str, str] = {
 """The built-in formats of `signoff export`, by name."""
 
 STORES: Mapping[str, str] = {
-    "postgres": "signoff.store.postgres.kind:KIND",
-    "postgresql": "signoff.store.postgres.kind:KIND",
+    "postgres": "signoff.store.postgres.store:KIND",
+    "postgresql": "signoff.store.postgres.store:KIND",
 }
 """The stores that `database:` in the settings can name, by the scheme of their URL. A file is not
 among them: it needs no URL, and is opened without looking for plug-ins."""

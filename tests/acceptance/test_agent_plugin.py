@@ -101,19 +101,6 @@ def test_an_agent_that_declares_it_edits_files_gets_a_file_to_edit(project: CliP
     assert doctor["editor"]["capabilities"]["edits_files"] is True
 
 
-def test_an_unknown_option_is_reported_with_the_agent_and_the_option(project: CliProject) -> None:
-    """The message points to the line in the settings that has to be fixed."""
-    project.write(".signoff/config.yaml", "agents:\n  writer: {kind: shout, marck: '?'}\n")
-
-    done = project.signoff("run", "flow.py", "--name", "one")
-
-    assert done.returncode == 2
-    assert (
-        "config.yaml:2: agents.writer: unknown option 'marck' (did you mean 'mark'?" in done.stderr
-    )
-    assert project.json("runs") == []
-
-
 def test_the_examples_own_tests_pass(project: CliProject, installed: Path) -> None:
     """Plug-in authors copy them."""
     done = subprocess.run(

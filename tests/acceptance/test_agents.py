@@ -100,23 +100,15 @@ def test_a_run_whose_agent_fails_can_be_continued_by_hand(project: CliProject) -
     assert judge_reply(project) == "FAIL"
 
 
-def test_a_prompt_for_a_human_contains_the_schema_of_the_answer(project: CliProject) -> None:
-    """The user pastes the prompt into a chat window, and the schema with it."""
-    project.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
-
-    project.signoff("run", "flow.py", "--name", "one")
-    project.signoff("answer", "one", "A draft.", "--resume")
-
-    prompt = (project.folder / ".signoff/runs/one/hitl/2-prompt.md").read_text()
-    assert prompt.startswith("Review.")
-    assert '"overall"' in prompt
-
-
 def test_an_invalid_answer_file_is_kept_and_reported(project: CliProject) -> None:
     """An answer must not be lost because a brace is missing."""
     project.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
     project.signoff("run", "flow.py", "--name", "one")
     project.signoff("answer", "one", "A draft.", "--resume")
+    prompt = (project.folder / ".signoff/runs/one/hitl/2-prompt.md").read_text()
+    # The user pastes the prompt into a chat window, and the schema of the answer with it.
+    assert prompt.startswith("Review.")
+    assert '"overall"' in prompt
     file = project.write(".signoff/runs/one/hitl/2-response.md", '{"overall": "MAYBE"}')
 
     refused = project.signoff("resume", "one")
@@ -128,18 +120,6 @@ def test_an_invalid_answer_file_is_kept_and_reported(project: CliProject) -> Non
     assert "MAYBE" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
     assert judge_reply(project) == "PASS"
-
-
-def test_an_unknown_agent_is_reported_with_the_valid_names(project: CliProject) -> None:
-    """Users mistype names."""
-    project.write(".signoff/config.yaml", SETTINGS)
-    project.write("script.yaml", "rules:\n- fault: quota\n")
-    project.signoff("run", "flow.py", "--name", "one")
-
-    done = project.signoff("resume", "one", "--agent", "writer=manuel")
-
-    assert done.returncode == 2
-    assert "unknown agent 'manuel'; valid names: manual, writer, critic, claude" in done.stderr
 
 
 def test_doctor_prints_three_lines_of_setup_help_if_there_is_no_agent(project: CliProject) -> None:

@@ -59,12 +59,6 @@ def test_zizmor_finds_nothing_in_the_action_and_the_workflow(tmp_path: Path) -> 
     assert "review.yaml" in done.stderr
 
 
-def test_scripts_of_the_action_get_values_through_the_environment_only() -> None:
-    """An expression inside a script is replaced before the shell reads it."""
-    assert len(scripts()) == 2
-    assert all("${{" not in script for script in scripts())
-
-
 @pytest.mark.parametrize("shell", ["bash"])
 def test_scripts_of_the_action_are_valid(shell: str) -> None:
     """They run on machines that no test here has."""

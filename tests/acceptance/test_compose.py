@@ -16,10 +16,10 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
-from signoff.app.dispatching import dispatcher_of
+from signoff.app.hand_over import dispatcher_of
 from signoff.app.settings import load_settings, unknown_variables
 from signoff.cli.entry import signoff
-from signoff.store.postgres.address import read_address
+from signoff.store.postgres.connection import read_address
 from tests.acceptance.cli_project import CliProject
 from tests.stubs.postgres import PostgresServer
 
@@ -43,13 +43,6 @@ def parse(arguments: list[str]) -> click.Context:
     return context
 
 
-def test_there_are_a_database_a_dispatcher_two_workers_and_a_page() -> None:
-    """It is what the documentation promises."""
-    assert {"postgres", "temporal", "setup", "worker", "page"} <= SERVICES.keys()
-    assert SERVICES["worker"]["deploy"]["replicas"] == 2
-    assert COMPOSE["volumes"].keys() == {"database"}
-
-
 @pytest.mark.parametrize("name", OURS)
 def test_every_command_of_ours_exists_with_its_options(name: str) -> None:
     """A renamed option would stop the containers at their start."""
@@ -58,12 +51,6 @@ def test_every_command_of_ours_exists_with_its_options(name: str) -> None:
     if health is not None:
         assert health["test"][:2] == ["CMD", "signoff"]
         parse(health["test"][2:])
-
-
-def test_a_wrong_option_would_be_found() -> None:
-    """Otherwise the test above shows nothing."""
-    with pytest.raises(click.UsageError):
-        parse(["worker", "--slot", "8"])
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -85,17 +72,6 @@ def test_no_secret_is_written_down() -> None:
         for variable, value in service.get("environment", {}).items():
             if "PASSWORD" in variable:
                 assert value.startswith("${POSTGRES_PASSWORD:?")
-
-
-def test_services_start_after_what_they_need() -> None:
-    """A worker that starts before the tables are there would only fail and start again."""
-    for name in ("worker", "page"):
-        assert OURS[name]["depends_on"] == {
-            "setup": {"condition": "service_completed_successfully"},
-            "temporal": {"condition": "service_healthy"},
-        }
-    for name in ("postgres", "temporal"):
-        assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
 def test_the_page_is_refused_without_a_token(project: CliProject) -> None:

@@ -1,7 +1,6 @@
 """The contract workflows of examples/, from the command line."""
 
 import re
-import runpy
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -187,49 +186,6 @@ def test_a_yaml_contract_can_be_validated_drawn_and_run_by_name(example: Example
     assert not (example.folder / "RELEASE_NOTES.md").exists()
 
 
-def test_a_project_gets_the_schema_of_contract_files(example: ExampleProject) -> None:
-    """Editors find it by the first line of the example."""
-    example.copy("release_notes")
-
-    example.call("init")
-
-    first = (example.folder / "release_notes.yaml").read_text("utf-8").partition("\n")[0]
-    assert (example.folder / first.partition("$schema=")[2]).is_file()
-
-
-def test_a_broken_file_is_reported_as_one_problem(example: ExampleProject) -> None:
-    """A file that does not parse could be a flow or a contract; one message is enough."""
-    example.write("broken.yaml", "type: x\nsteps: [{name: a\n")
-
-    done = example.call("validate", "broken.yaml")
-
-    assert done.code == 2
-    assert len(done.out.splitlines()) == 1
-    assert "broken.yaml:" in done.out
-
-
-def test_options_of_review_flows_are_refused_for_contracts(example: ExampleProject) -> None:
-    """A user would believe that the agents work on a goal that they never see."""
-    example.copy("release_notes")
-
-    done = example.call("run", "release_notes.yaml", "--goal", "goal.yaml")
-
-    assert done.code == 2
-    assert "contract workflow" in done.err
-
-
-def test_an_existing_sample_is_not_overwritten(
-    editing: ExampleProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An edited book must not be lost, and the message is not a traceback."""
-    monkeypatch.setattr("sys.argv", ["sample.py"])
-
-    with pytest.raises(SystemExit, match=r"book\.db already exists; remove it"):
-        runpy.run_path(str(editing.folder / "sample.py"), run_name="__main__")
-
-    assert editing.rows("SELECT count(*) FROM books") == [(1,)]
-
-
 @pytest.mark.parametrize("command", [("run", "review.yaml", "--dry-run"), ("run", "review.yaml")])
 def test_a_missing_parameter_of_the_first_prompt_is_refused_before_a_run_starts(
     example: ExampleProject, command: tuple[str, ...]
@@ -244,22 +200,6 @@ def test_a_missing_parameter_of_the_first_prompt_is_refused_before_a_run_starts(
     assert refused.code == 2
     assert "parameter 'title': is missing" in refused.err
     assert example.call("run", "review.yaml", "--dry-run", "-i", "title=Emma").code == 0
-
-
-@pytest.mark.parametrize(
-    "command", [("run", "review.yaml", "-i", "title=E", "--dry-run"), ("validate",)]
-)
-def test_a_missing_file_of_a_scripted_agent_is_reported_without_a_run(
-    example: ExampleProject, command: tuple[str, ...]
-) -> None:
-    """Otherwise the first call of the run is the first to report it."""
-    example.write("review.yaml", REVIEW)
-    example.write(".signoff/config.yaml", CONFIG)
-
-    refused = example.call(*command)
-
-    assert refused.code == 2
-    assert "config.yaml:3: the answers in script.yaml cannot be read" in refused.out + refused.err
 
 
 LATER = "step 'later' has no result yet"

@@ -136,13 +136,6 @@ def test_a_restore_needs_a_confirmation(project: DatabaseProject) -> None:
     assert len(project.json_of("backups")) == 1
 
 
-def test_backups_by_hand_stay(project: DatabaseProject) -> None:
-    """Only their owner knows what they are for."""
-    taken = [project.json_of("backup")["id"] for _ in range(5)]
-
-    assert [each["id"] for each in project.json_of("backups")] == taken[::-1]
-
-
 def test_a_backup_that_was_changed_is_not_restored(project: DatabaseProject) -> None:
     """A damaged backup must not replace a working database."""
     taken = project.json_of("backup")
@@ -170,16 +163,6 @@ def test_a_backup_of_another_database_is_not_restored(project: DatabaseProject) 
     assert project.words == [10]
 
 
-def test_a_file_that_is_not_a_database_is_named_in_the_error(project: DatabaseProject) -> None:
-    """The path may be mistyped, or the file damaged."""
-    project.write("notes.db", "these are notes, no database\n" * 100)
-
-    refused = [project.db(name, "--database", "notes.db") for name in ("status", "backup")]
-
-    assert [done.code for done in refused] == [1, 1]
-    assert all("notes.db" in done.err for done in refused)
-
-
 def test_a_backup_does_not_block_readers(project: DatabaseProject) -> None:
     """A backup before every run must not disturb other users of the database."""
     with project.open() as reader:
@@ -204,19 +187,6 @@ def test_the_database_has_to_be_named(project: DatabaseProject) -> None:
     assert "data: {url: book.db}" in unnamed.err
     assert "--migrations DIR" in unknown.err
     assert [each["name"] for each in bare["applied"]] == ["tables"]
-
-
-def test_paths_in_the_settings_are_relative_to_the_projects_root(
-    project: DatabaseProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same command in a subfolder must not create a second database."""
-    (project.folder / "notes").mkdir()
-    monkeypatch.chdir(project.folder / "notes")
-
-    status = project.json_of("status")
-
-    assert Path(status["database"]) == project.folder / "book.db"
-    assert [each["name"] for each in status["pending"]] == ["titles"]
 
 
 def test_migrate_creates_a_missing_database(project: DatabaseProject) -> None:

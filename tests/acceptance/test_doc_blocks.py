@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.acceptance.doc_blocks import Block, anchors, links, missing, sections, typed
+from tests.acceptance.doc_blocks import Block, anchors, links, sections
 from tests.acceptance.doc_runner import DocRunner
 from tests.tables import table
 
@@ -51,30 +51,6 @@ def test_the_blocks_links_and_headings_of_a_page_are_found(tmp_path: Path) -> No
     assert anchors(page) == {"title", "first-part", "second-with-code"}
 
 
-def test_a_session_is_parsed_into_commands_and_expected_output() -> None:
-    """A command that is taken for output would never be run."""
-    session = "$ cat <<END\n> hello\n> END\nhello\n$ true\n"
-
-    assert list(typed(session)) == [("cat <<END\nhello\nEND", ["hello"]), ("true", [])]
-
-
-@table(
-    ("seen", "lost"),
-    [
-        (["one", "three"], None),
-        (["o...e", "..."], None),
-        (["three", "one"], "one"),
-        (["on"], "on"),
-        (["four"], "four"),
-    ],
-)
-def test_a_line_that_is_missing_or_out_of_order_is_reported(
-    seen: list[str], lost: str | None
-) -> None:
-    """Otherwise a page could show anything."""
-    assert missing(seen, "one\ntwo\nthree\n") == lost
-
-
 @table(
     ("block", "problem"),
     [
@@ -91,13 +67,3 @@ def test_a_block_that_fails_or_prints_something_else_is_reported(
 ) -> None:
     """Otherwise the first user who copies it would find the error."""
     assert problem in DocRunner(tmp_path).run(block)
-
-
-def test_a_block_that_must_not_be_run_is_still_written_to_its_file(tmp_path: Path) -> None:
-    """Pages show wrong code on purpose, and later commands use its file."""
-    runner = DocRunner(tmp_path)
-
-    problem = runner.run(Block("python", "# wrong.py\n1 / 0\n", 1, not_run="on purpose"))
-
-    assert problem == ""
-    assert (runner.folder / "wrong.py").exists()

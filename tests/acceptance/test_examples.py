@@ -25,23 +25,6 @@ def test_an_example_does_what_its_readme_says(example: Path, tmp_path: Path) -> 
     assert [problem for problem in problems if problem] == []
 
 
-def test_files_left_by_an_earlier_try_are_not_copied(tmp_path: Path) -> None:
-    """A developer may have run the example in its own folder."""
-    example, copy = tmp_path / "example", tmp_path / "copy"
-    (example / ".signoff").mkdir(parents=True)
-    for name, text in {
-        "a.py": "",
-        "book.db": "",
-        "book.db-wal": "",
-        ".gitignore": "/book.db*\n",
-    }.items():
-        (example / name).write_text(text, "utf-8")
-
-    copy_example(example, copy)
-
-    assert sorted(path.name for path in copy.iterdir()) == [".gitignore", "a.py"]
-
-
 def test_every_example_has_a_readme() -> None:
     """The README is the test of the example."""
     folders = [p.name for p in (ROOT / "examples").iterdir() if p.is_dir()]

@@ -42,15 +42,6 @@ def test_each_end_of_a_run_has_its_exit_code(ends: CliProject, ending: str, code
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("limit", ["usd=1_000", "calls=1_0", "tokens=_1", "seconds=1_0.5"])
-def test_a_limit_with_an_underscore_is_refused(ends: CliProject, limit: str) -> None:
-    """Only Python takes it for a number; whoever typed it may have meant 1.000 or 1,000."""
-    refused = ends.signoff("run", "ends.py", "-i", "ending=budget", "--limit", limit)
-
-    assert refused.returncode == 2
-    assert "a number of at least 0" in refused.stderr or "a whole number" in refused.stderr
-
-
 def test_a_run_that_reaches_a_limit_exits_with_12_and_can_get_a_higher_one(
     ends: CliProject,
 ) -> None:
@@ -85,6 +76,10 @@ def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: CliProject) -> N
         ["run", "ends.py", "-i", "nonsense"],
         ["run", "ends.py", "-i", "unknown=1"],
         ["run", "ends.py", "--limit", "euro=1"],
+        # Only Python takes them for numbers; whoever typed one may have meant 1.000 or 1,000.
+        ["run", "ends.py", "--limit", "usd=1_000"],
+        ["run", "ends.py", "--limit", "calls=1_0"],
+        ["run", "ends.py", "--events", "mistyped/events.jsonl"],
         ["run", "ends.py", "--name", "../escape"],
         ["run", "broken.py"],
         ["show", "unknown"],
@@ -220,15 +215,3 @@ def test_an_events_file_that_cannot_be_written_does_not_change_the_result(
         "No space left on device\n"
     )
     assert ending in done.stdout
-
-
-def test_an_events_file_in_a_missing_folder_is_refused_before_the_start(ends: CliProject) -> None:
-    """A mistyped path is reported at once, not when the events are needed."""
-    done = ends.signoff("run", "ends.py", "--events", "mistyped/events.jsonl")
-
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "signoff: --events: cannot write mistyped/events.jsonl: No such file or directory"
-    ]
-    assert not (ends.folder / "mistyped").exists()
-    assert ends.json("runs") == []

@@ -316,19 +316,6 @@ def test_a_critique_step_that_selects_nothing_is_refused(flow_project: FlowProje
     assert "select one of: clear, other" in checked.out
 
 
-def test_the_graph_shows_where_a_flow_goes_round(flow_project: FlowProject) -> None:
-    """People check their loops with their eyes."""
-    begin(flow_project)
-
-    drawn = flow_project.call("graph", "flow.yaml")
-    edges = flow_project.call("graph", "flow.yaml", "--json").json["edges"]
-    mermaid = flow_project.call("graph", "flow.yaml", "--format", "mermaid")
-
-    assert "ok  -> review  (loop, next round)" in drawn.out
-    assert [edge["to"] for edge in edges if edge["starts_round"]] == ["review"]
-    assert "review" in mermaid.out
-
-
 def test_show_tells_the_story_of_the_findings(flow_project: FlowProject) -> None:
     """Whether the rounds got anywhere is the first question about a run."""
     flow_project.write_flow(FLOW)
@@ -370,17 +357,6 @@ def test_a_key_the_vendor_refuses_ends_the_run_with_what_to_do(flow_project: Flo
     assert failed.code == 1
     assert "/login" in failed.out
     assert (resumed.code, resumed.json["status"]) == (0, "completed"), resumed.err
-
-
-def test_a_limit_on_calls_stops_a_flow_between_two_of_them(flow_project: FlowProject) -> None:
-    """Finished calls are kept, and a higher limit lets the run continue."""
-    begin(flow_project)
-
-    stopped = flow_project.run("--limit", "calls=1")
-    more = flow_project.call("resume", "one", "--limit", "calls=2")
-
-    assert (stopped.code, more.code) == (12, 0), more.err
-    assert flow_project.call_fields("step") == ["generate", "critique"]
 
 
 READS = "artifact: {paths: [gone.md]}\nconstraints: {inline: {short: Be short.}}\n"

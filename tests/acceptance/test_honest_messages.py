@@ -78,26 +78,6 @@ def test_an_error_is_a_json_document_where_json_was_asked_for(
     assert document["error"]["message"] in done.stderr
 
 
-def test_a_busy_agent_without_a_fallback_is_explained(project: CliProject) -> None:
-    """Users learn that another agent can answer, and when a run is parked instead."""
-    project.write(
-        ".signoff/config.yaml",
-        "version: 1\nagents: {busy: {kind: scripted, file: s.yaml, retries: 0}}\n",
-    )
-    project.write("s.yaml", "version: 1\nrules: [{fault: 429}]\n")
-    project.write(
-        "ask.py",
-        "from signoff import Outcome, StepDef, Workflow\n"
-        "async def ask(ctx):\n    await ctx.ask('busy', 'Hi')\n    return Outcome.OK, {}\n"
-        "WORKFLOW = Workflow('ask', StepDef('ask', handler=ask, next={Outcome.OK: None}))\n",
-    )
-
-    done = run(project, "run", "ask.py", "--name", "one", code=1)
-
-    assert "set agents.busy.fallback in .signoff/config.yaml" in done.stdout
-    assert "parks the run" in done.stdout
-
-
 def test_a_run_is_deleted_with_its_files(waiting: CliProject) -> None:
     """A project is used for years."""
     run(waiting, "run", "gate.py", "--name", "two", "--no-input", "--quiet", code=10)

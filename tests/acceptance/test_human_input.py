@@ -1,4 +1,3 @@
-import json
 import shutil
 import subprocess
 import sys
@@ -79,14 +78,6 @@ def test_the_printed_command_works(waiting: CliProject) -> None:
     assert waiting.json("show")["status"] == "completed"
 
 
-def test_a_rejection_ends_the_run_with_its_own_code(waiting: CliProject) -> None:
-    """`run && deploy` must not deploy rejected work."""
-    done = waiting.signoff("reject", "--why", "too short", "--resume")
-
-    assert done.returncode == 14
-    assert not (waiting.folder / ".signoff" / "runs" / "one" / "final").exists()
-
-
 def test_an_approval_of_a_file_that_changed_is_refused(waiting: CliProject) -> None:
     """Someone edited the draft after the request was opened."""
     draft = waiting.folder / ".signoff" / "runs" / "one" / "draft.md"
@@ -155,20 +146,6 @@ def test_a_request_can_be_answered_once(waiting: CliProject) -> None:
     assert "answered by ann" in second.stderr
 
 
-def test_the_next_resume_reads_an_answer_file(waiting: CliProject) -> None:
-    """Some users prefer to answer in their editor."""
-    hitl = waiting.folder / ".signoff" / "runs" / "one" / "hitl"
-    questions = json.loads((hitl / "questions.json").read_text())
-    form = questions["answer_format"]
-    form["answers"][0]["answer"] = "approve"
-    (hitl / "answers.json").write_text(json.dumps(form))
-
-    done = waiting.signoff("resume", "one")
-
-    assert done.returncode == 0, done.stderr
-    assert not (hitl / "answers.json").exists()
-
-
 def test_an_answer_can_come_from_a_file_or_a_pipe(project: CliProject) -> None:
     """A response may be several pages long."""
     project.write("ends.py", ENDS)
@@ -220,30 +197,6 @@ def test_a_request_number_is_not_taken_for_an_answer(project: CliProject) -> Non
     assert [done.returncode for done in refused] == [2, 2, 2]
     assert all("answer it: signoff answer" in done.stderr for done in refused)
     assert answered.returncode == 0, answered.stderr
-
-
-def test_an_answered_request_shows_its_answer_and_no_commands(waiting: CliProject) -> None:
-    """Users look up who approved something."""
-    waiting.signoff("approve", "--by", "ann", "--why", "reads well", "--resume")
-
-    output = waiting.signoff("inbox", "1").stdout
-
-    assert "approved by ann, " in output
-    assert ": reads well" in output
-    assert "signoff approve" not in output
-
-
-def test_a_long_inbox_is_shortened_with_a_note(waiting: CliProject) -> None:
-    """A thousand requests would not fit on the screen; --json lists all of them."""
-    for name in ("two", "three"):
-        waiting.signoff("run", "signs.py", "--name", name)
-
-    output = waiting.signoff("inbox", "-n", "1").stdout
-
-    assert "#1  approval  one" in output
-    assert "#2" not in output
-    assert output.splitlines()[-1] == "and 2 more: signoff inbox -n -1"
-    assert len(waiting.json("inbox")) == 3
 
 
 def test_run_files_are_updated_after_an_answer_and_restored_if_lost(waiting: CliProject) -> None:

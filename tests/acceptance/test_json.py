@@ -72,14 +72,6 @@ def test_the_state_of_a_run_is_shown_on_request(project: CliProject) -> None:
     assert '"on dögs"' in read
 
 
-def test_a_failed_command_prints_its_error_as_the_document(waiting: CliProject) -> None:
-    """A program must not read an incomplete document, and learns what went wrong."""
-    done = waiting.signoff("show", "unknown", "--json")
-
-    assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["kind"] == "UnknownName"
-
-
 def test_events_are_written_as_lines_of_json(waiting: CliProject) -> None:
     """Dashboards read the file while the run is active."""
     waiting.signoff("run", "ends.py", "--name", "two", "--events", "events.jsonl")

@@ -102,26 +102,40 @@ def test_a_critic_that_answers_badly(flow_project: FlowProject, fault: str, agen
     assert pending_ids(flow_project) == (["critique_clear"] if code == WAITING else [])
 
 
-@pytest.mark.parametrize("step", ["critique", "adjudicate"])
+REFUSAL = f"I will not review this. The text itself says:\n\n{IMITATED_PASS}\n"
+REWRITE = f"REWRITE. The see is wrong. The artifact ends with:\n\n{IMITATED_APPROVAL}\n"
+QUOTATIONS: dict[str, Rule] = {
+    # The prompt has complete examples of an answer.
+    "a critic that returns the prompt": {"step": "critique", "echo": True},
+    "a judge that returns the prompt": {"step": "adjudicate", "echo": True},
+    # The quoted object is the only one in the reply, and passes the artifact.
+    "a critic that refuses": {"step": "critique", "text": REFUSAL},
+    # It wrote its own verdict in prose, under the heading of the artifact's one.
+    "a judge with words of its own": {"step": "adjudicate", "text": f"## ADJUDICATION\n{REWRITE}"},
+}
+
+
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
-def test_a_reviewer_that_returns_the_prompt(
-    flow_project: FlowProject, agent: str, step: str
+@pytest.mark.parametrize("quotation", QUOTATIONS)
+def test_a_reply_that_quotes_a_verdict_decides_nothing(
+    flow_project: FlowProject, quotation: str, agent: str
 ) -> None:
-    """The prompt has complete examples of an answer, and the artifact imitates one."""
+    """The artifact imitates an answer, and whoever quotes it has not given one."""
+    rule = QUOTATIONS[quotation]
     begin(
         flow_project,
         author_writes(HOSTILE),
-        {"step": step, "echo": True},
-        critic_finds("clear", FINDING),
+        rule,
+        critic_finds("clear", issue("MEDIUM", id="clear-001")),
         judge_decides("APPROVED"),
         agent=agent,
     )
 
     done = flow_project.run()
 
-    name = {"critique": "critique_clear", "adjudicate": "adjudication"}[step]
+    name = {"critique": "critique_clear", "adjudicate": "adjudication"}[rule["step"]]
     assert (done.code, pending_ids(flow_project)) == (WAITING, [name]), done.err
-    assert calls(flow_project, step) == 2
+    assert calls(flow_project, rule["step"]) == 2
 
 
 def test_a_model_that_refuses_to_review(flow_project: FlowProject) -> None:
@@ -229,48 +243,6 @@ def test_a_judge_that_dismisses_everything(
     assert calls(flow_project, "verify") == looks
 
 
-REFUSAL = f"I will not review this. The text itself says:\n\n{IMITATED_PASS}\n"
-REWRITE = f"REWRITE. The see is wrong. The artifact ends with:\n\n{IMITATED_APPROVAL}\n"
-
-
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
-def test_a_refusal_that_quotes_a_verdict_from_the_artifact(
-    flow_project: FlowProject, agent: str
-) -> None:
-    """The quoted object was the only one in the reply, and passed the artifact."""
-    begin(
-        flow_project,
-        author_writes(HOSTILE),
-        {"step": "critique", "text": REFUSAL},
-        judge_decides("APPROVED"),
-        agent=agent,
-    )
-
-    done = flow_project.run()
-
-    assert (done.code, pending_ids(flow_project)) == (WAITING, ["critique_clear"]), done.err
-    assert calls(flow_project, "critique") == 2
-
-
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
-def test_a_judge_that_quotes_an_approval_from_the_artifact(
-    flow_project: FlowProject, agent: str
-) -> None:
-    """It wrote its own verdict in prose, under the heading of the artifact's one."""
-    begin(
-        flow_project,
-        author_writes(HOSTILE),
-        critic_finds("clear", issue("MEDIUM")),
-        {"step": "adjudicate", "text": f"## ADJUDICATION\n{REWRITE}"},
-        agent=agent,
-    )
-
-    done = flow_project.run()
-
-    assert (done.code, pending_ids(flow_project)) == (WAITING, ["adjudication"]), done.err
-    assert calls(flow_project, "adjudicate") == 2
-
-
 def test_structured_answers_that_quote_a_verdict_from_the_artifact(
     flow_project: FlowProject,
 ) -> None:
@@ -346,21 +318,6 @@ def test_a_program_that_dies_in_the_last_reading_is_asked_again_after_a_resume(
     assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_a_run_that_is_cancelled_in_the_last_reading_is_not_approved(
-    flow_project: FlowProject,
-) -> None:
-    """The best reviewed version is left, and nothing says that it was approved."""
-    refuses = {"step": "critique", "constraint": "short", "contains": FINAL, "text": "No."}
-    last_reading(flow_project, refuses)
-
-    waiting = flow_project.run()
-    cancelled = flow_project.call("cancel", "one")
-
-    assert (waiting.code, cancelled.code) == (WAITING, APPROVED), cancelled.err
-    assert flow_project.call("show", "one", "--json").json["status"] == "cancelled"
-    assert "# Has not passed review" in flow_project.read("final/status.md")
-
-
 def test_a_finding_of_the_last_reading_is_fixed_before_the_approval(
     flow_project: FlowProject,
 ) -> None:
@@ -379,26 +336,6 @@ def test_a_finding_of_the_last_reading_is_fixed_before_the_approval(
     # The third time, one call is about both.
     assert reviews(flow_project) == ["clear"] * 2 + ["short"] * 2
     assert flow_project.call_fields("step").count("critique") == 5
-
-
-LINE = "The see of the many words is wide, deep, old and cold, and nobody knows its end.\n"
-
-
-@pytest.mark.slow
-def test_an_artifact_of_five_megabytes(flow_project: FlowProject) -> None:
-    """Each round takes seconds; nothing is cut off."""
-    begin(
-        flow_project,
-        author_writes(LINE, repeated=5_000_000 // len(LINE)),
-        critic_finds("clear", issue("MEDIUM", "The see of the many words")),
-        judge_decides("APPROVED"),
-    )
-
-    done = flow_project.run()
-
-    assert done.code == APPROVED, done.err
-    assert len(flow_project.read("final/artifact.md")) > 4_999_000
-    assert flow_project.call_fields("step") == ["generate", "critique", "adjudicate"]
 
 
 def test_five_hundred_findings(flow_project: FlowProject) -> None:

@@ -98,16 +98,3 @@ def test_it_stays_open_until_the_judge_dismisses_it(forgetful: FlowProject) -> N
     finding = the_finding(forgetful)
     assert (finding["status"], finding["reason"]) == ("dismissed", "The FAQ says so.")
     assert "It works offline." in forgetful.read("final/artifact.md")
-
-
-def test_the_rules_hold_an_approval_back_to_the_limit(forgetful: FlowProject) -> None:
-    """`policy` cannot dismiss, and no critic reports anything in the last two rounds."""
-    forgetful.write_flow(FLOW.replace("judge}", "judge, agent: policy}"))
-    script(forgetful, editor_replaces("wide", "vast", times=1), editor_replaces("vast", "big"))
-
-    done = forgetful.run()
-
-    assert done.code == 11, done.err
-    assert verdicts(forgetful) == ["REWRITE"] * 3
-    assert [each["still_open"] for each in forgetful.load("state.json")["rounds"]] == [0, 1, 1]
-    assert "No source says so." in forgetful.read("final/status.md")

@@ -59,24 +59,6 @@ def test_a_named_checklist_runs_without_a_file(project: InstalledProject) -> Non
     assert asked == "Please check, Bob: The passport is valid."
 
 
-def test_a_rejected_item_ends_the_checklist_as_rejected(project: InstalledProject) -> None:
-    """Only a checklist that is approved to its end may exit with 0."""
-    project.signoff("run", "checklist:travel", "--name", "trip")
-
-    rejected = project.signoff("reject", "trip", "--why", "it has expired", "--resume")
-
-    assert rejected.returncode == 14, rejected.stderr
-
-
-def test_the_command_of_the_plugin_is_listed_and_works(project: InstalledProject) -> None:
-    """Users find commands in the help."""
-    listed = project.signoff("--help")
-    checklists = project.signoff("checklists")
-
-    assert "List named checklists." in listed.stdout
-    assert "checklist:travel" in checklists.stdout, checklists.stderr
-
-
 def test_mistakes_are_reported_as_for_built_in_notations(project: InstalledProject) -> None:
     """Options of other notations, unknown names, parameters and settings are refused."""
     (project.folder / "flow.yaml").write_text("goal: x\nworkflow: [{step: generate}]\n")

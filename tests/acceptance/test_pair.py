@@ -53,16 +53,6 @@ def test_stdout_has_the_result_alone_and_stderr_each_turn(
     assert "turn 2 of 5: Save Our Seas" in project.signoff("logs", "first").stdout
 
 
-def test_json_is_the_session(project: CliProject, server: PairServer) -> None:
-    """Scripts read it."""
-    session = project.json(*SLOGAN, "--max-turns", "3")
-
-    assert session["final_slogan"] == "Save Our Seas"
-    assert session["completion_reason"] == "approved"
-    assert (session["turn_count"], session["max_turns"], session["exit_code"]) == (2, 3, 0)
-    assert session["run"]
-
-
 @pytest.mark.parametrize(
     ("turns", "options", "code", "reason", "out"),
     [
@@ -100,16 +90,6 @@ def test_the_result_is_written_to_a_file(project: CliProject, server: PairServer
     assert (project.folder / "slogan.txt").read_text() == "Save Our Seas\n"
     session = json.loads((project.folder / "session.json").read_text())
     assert (session["turn_count"], session["exit_code"]) == (2, 0)
-
-
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_paid(
-    project: CliProject, server: PairServer
-) -> None:
-    """The result would be lost."""
-    done = project.signoff(*SLOGAN, "-o", "missing/slogan.txt")
-
-    assert done.returncode == 2
-    assert server.asked == []
 
 
 @pytest.mark.parametrize("argument", [["-"], []])
@@ -222,39 +202,11 @@ def test_an_interrupted_pair_is_resumed_without_repeating_the_writer(
     assert server.written == 1
 
 
-def test_a_pair_can_be_cancelled(project: CliProject, server: PairServer) -> None:
-    """From another terminal; the session says so."""
-    server.answer = script(("Live Clean", Hang("")))
-    process = project.start(*SLOGAN, "--name", "first", "--json")
-    wait_until(lambda: len(server.asked) == 2, "the reviewer's request")
-
-    cancelled = project.signoff("cancel", "first")
-    out, _ = process.communicate(timeout=PATIENCE_SECONDS)
-
-    assert cancelled.returncode == 0
-    session = json.loads(out)
-    assert (process.returncode, session["completion_reason"]) == (15, "cancelled")
-    assert session["turns"] == []
-
-
 def test_a_pair_can_be_run_by_its_target(project: CliProject, server: PairServer) -> None:
     """The command is a shortcut; the general one works too."""
     done = project.signoff("run", "pair:slogan", "-i", f"task={TASK}", "-i", "max_turns=3")
 
     assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
-
-
-def test_other_agents_and_checks_need_no_server(project: CliProject) -> None:
-    """Any agent writes; checks are computed."""
-    project.write(".signoff/config.yaml", "agents: {pen: {kind: scripted, file: pen.yaml}}\n")
-    rules = [{"text": "the very best tea in the world", "times": 1}, {"text": "just tea"}]
-    project.write("pen.yaml", json.dumps({"rules": rules}))
-
-    task = ("pair", "a tea shop", "--writer", "pen", "--no-reviewer")
-    done = project.signoff(*task, "--check", "words=2")
-
-    assert (done.returncode, done.stdout) == (0, "just tea\n")
-    assert "use at most 2 words" in done.stderr
 
 
 def test_python_and_the_command_line_share_their_runs(

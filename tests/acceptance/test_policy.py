@@ -114,14 +114,6 @@ def test_an_invalid_policy_is_reported_with_its_line(finished_run: FlowProject) 
     assert "wrong.yaml:1: default_behavior.low is 'kontinue' (one of: halt, " in done.err
 
 
-def test_an_unknown_finding_is_reported_with_the_existing_ones(finished_run: FlowProject) -> None:
-    """The ids are long and easy to mistype."""
-    done = finished_run.call("policy", "explain", "one", "nothing")
-
-    assert done.code == 2
-    assert finding(finished_run, "Rude.") in done.err
-
-
 def test_explain_without_a_finding_lists_them_all(finished_run: FlowProject) -> None:
     """Users have to find the id of a finding first, also of a fixed one."""
     done = finished_run.call("policy", "explain", "one")
@@ -132,32 +124,3 @@ def test_explain_without_a_finding_lists_them_all(finished_run: FlowProject) -> 
     (misspelt,) = [line for line in lines if "Misspelt." in line]
     assert misspelt.split()[:4] == [finding(finished_run, "Misspelt."), "HIGH", "fixed", "clear"]
     assert "new in 1, fixed in 2" in misspelt
-
-
-def test_explain_shows_that_a_refuted_finding_blocks_nothing(flow_project: FlowProject) -> None:
-    """Its severity would block, but the agent that confirms findings refuted it."""
-    flow_project.write_flow(f"{FLOW}verify: {{agent: codex}}\n")
-    flow_project.constraints("clear")
-    found = issue(
-        finding="Wrong.", rule_id="clear-rule", location="line 1", suggested_fix="Cut it."
-    )
-    flow_project.script(
-        author_writes(),
-        critic_finds("clear", found),
-        {"step": "verify", "text": '{"reason": "It is right.", "confirmed": false}'},
-        judge_decides("APPROVED"),
-    )
-    done = flow_project.run()
-    assert done.code == 0, done.err
-    assert "clear-001 was not confirmed by codex: It is right." in done.err
-
-    plain = flow_project.call("policy", "explain", "one", "clear-001")
-    report = flow_project.call("policy", "explain", "one", "clear-001", "--json").json
-
-    lines = {line[:10].strip(): line[12:] for line in plain.out.splitlines()}
-    assert lines["rule"] == "clear-rule"
-    assert lines["location"] == "line 1"
-    assert lines["fix"] == "Cut it."
-    assert lines["status"] == "ignored: not confirmed by codex: It is right."
-    assert lines["behavior"].endswith("; not applied, it is ignored")
-    assert (lines["blocks"], report["blocks"]) == ("no", False)

@@ -66,34 +66,22 @@ def judge_reply(status: str, bill: str = "") -> str:
 
 
 @pytest.mark.parametrize("preset", NAMES)
-def test_the_command_that_init_suggests_finds_no_problems(
-    preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """New users copy this command."""
-    begin(preset, [])
-    flow = f".signoff/flows/{preset}.yaml"
-    capsys.readouterr()
-
-    code = main(["validate", flow, "--goal", f"{preset}-goal.yaml", "--json"])
-
-    report = json.loads(capsys.readouterr().out)
-    assert (code, report["problems"], report["workflows"]) == (0, [], [preset])
-    assert report["warnings"] == []
-
-
-@pytest.mark.parametrize("preset", NAMES)
-def test_a_dry_run_starts_nothing_and_its_bound_is_within_the_limit(
+def test_a_preset_is_valid_and_its_bound_is_within_its_limit(
     preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A limit below the possible number of calls would stop a normal run."""
     begin(preset, [])
+    flow, goal = f".signoff/flows/{preset}.yaml", ("--goal", f"{preset}-goal.yaml", "--json")
     capsys.readouterr()
 
-    code = main(["run", preset, "--goal", f"{preset}-goal.yaml", "--dry-run", "--json"])
-
+    valid = main(["validate", flow, *goal])
+    report = json.loads(capsys.readouterr().out)
+    planned = main(["run", preset, *goal, "--dry-run"])
     calls = json.loads(capsys.readouterr().out)["calls"]
-    limit = read_flow_file(Path(f".signoff/flows/{preset}.yaml")).limits.calls
-    assert code == 0
+
+    assert (valid, planned) == (0, 0)
+    assert (report["problems"], report["warnings"], report["workflows"]) == ([], [], [preset])
+    limit = read_flow_file(Path(flow)).limits.calls
     assert limit is not None
     assert 0 < calls["at_most"] + calls["again_at_most"] <= limit
     assert not Path(".signoff/runs").exists()
@@ -201,25 +189,6 @@ def test_the_review_preset_fixes_a_file_of_the_project_after_the_sign_off(begin:
     assert Path("README.md").read_text() == "It usually works.\n"
 
 
-def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
-    """Otherwise one lenient judge would override all critics."""
-    begin(
-        "code",
-        [
-            {"step": "write", "text": "first = items[0]\n"},
-            {"key": "correctness", "times": 1, "json": failed("HIGH", "items[0]")},
-            {"step": "judge", "key": "verdict", "text": judge_reply("APPROVED")},
-            {"step": "fix", "files": {"artifact.md": "first = next(iter(items), None)\n"}},
-        ],
-    )
-
-    code = run("code")
-
-    assert code == 0
-    assert state()["iteration"] == 2
-    assert final("artifact.py") == "first = next(iter(items), None)\n"
-
-
 def test_the_plot_of_a_story_is_approved_before_its_style_and_reviewed_again_after(
     begin: Set,
 ) -> None:
@@ -256,22 +225,6 @@ def test_the_plot_of_a_story_is_approved_before_its_style_and_reviewed_again_aft
     ]  # fmt: skip
     assert steps[-1] == "final_judge"
     assert steps.count("story_judge") == 3
-
-
-def test_the_accuracy_critic_gets_the_material_once_and_that_of_the_runs_goal(
-    begin: Set,
-) -> None:
-    """With another goal file, a copy of the sample's material would be the wrong one."""
-    begin("docs", [{"step": "draft", "text": "# Kettles\n"}])
-    Path("mine.yaml").write_text("goal: A page.\nsource: {inline: Kettles boil.}\n")
-
-    code = main(["run", "docs", "--goal", "mine.yaml", "--name", "one", "--no-input"])
-
-    folder = Path(".signoff/runs/one/iterations/1/critiques")
-    (critic,) = (file.read_text() for file in folder.glob("prompt_accuracy_*.txt"))
-    assert code == 0
-    assert critic.count("Kettles boil.") == 1
-    assert "prints a greeting" not in critic
 
 
 def test_a_contract_runs_to_its_sign_off_and_its_release(

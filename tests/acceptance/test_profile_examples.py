@@ -123,19 +123,6 @@ def test_the_java_code_compiles_before_and_after_the_revision(stubs: Path, tmp_p
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
-def test_java_code_without_an_import_does_not_compile(stubs: Path, tmp_path: Path) -> None:
-    """The stubs must not hide mistakes."""
-    code = Replies("jpa-mt").final_code
-    broken = {
-        path: text.replace("import jakarta.persistence.Id;\n", "") for path, text in code.items()
-    }
-
-    done = javac(write(broken, tmp_path), stubs)
-
-    assert "Id" in done.stderr
-
-
 def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:
     options = ["-p", "no:cacheprovider", "-p", "no:asyncio", *ONLY_SIGNOFF]
     command = [sys.executable, "-m", "pytest", "-q", *options]

@@ -58,13 +58,6 @@ def test_the_entry_point_leads_to_the_profile_and_its_templates(project: Install
     assert "@@@REVIEW_META" in prompt
 
 
-def test_the_examples_own_tests_pass(project: InstalledProject) -> None:
-    """Authors of profiles copy them."""
-    done = project.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
-
-    assert "7 passed" in done.stdout, done.stdout + done.stderr
-
-
 def test_the_examples_own_tests_pass_inside_the_repository(environment: Path) -> None:
     """They must not pick up the options of the repository's own tests."""
     inside = InstalledProject(environment, EXAMPLE)

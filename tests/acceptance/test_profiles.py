@@ -276,17 +276,6 @@ def test_a_usage_error_explains_itself_and_leaves_nothing(
     )
 
 
-def test_a_response_that_is_missing_is_named(profile_project: ProfileProject) -> None:
-    """The user sees which file to save the answer of the chat in."""
-    profile_project.init()
-    profile_project.profile("approve")
-
-    refused = profile_project.profile("approve")
-
-    assert refused.code == 2
-    assert "iteration-1/planning-response.md" in refused.err
-
-
 def test_a_decision_with_nothing_pending_reports_the_state(
     profile_project: ProfileProject,
 ) -> None:
@@ -443,23 +432,6 @@ def test_providers_are_checked_without_calling_them(profile_project: ProfileProj
 SKIP_THE_PLAN = "  approval: {stages: {plan.response: skip}}\n"
 
 
-@pytest.mark.parametrize("decision", [["approve"], ["reject", "-f", "no"]])
-def test_a_decision_after_a_change_of_the_settings_says_how_to_continue(
-    profile_project: ProfileProject, decision: list[str]
-) -> None:
-    """As with `signoff approve`, it is recorded, and used once the user adopts the change."""
-    profile_project.init()
-    profile_project.settings(SKIP_THE_PLAN)
-
-    refused = profile_project.profile(*decision)
-    adopted = profile_project.call("resume", "one", "--adopt")
-
-    assert refused.code == 1
-    assert "signoff resume one --adopt" in refused.err
-    assert adopted.code == 10
-    assert profile_project.position[1] == ("response" if decision == ["approve"] else "prompt")
-
-
 @pytest.mark.parametrize(
     ("settings", "option"), [("", []), (SKIP_THE_PLAN, ["--adopt"])], ids=["same", "changed"]
 )
@@ -483,97 +455,3 @@ def test_a_recorded_decision_is_used_by_the_next_approve(
     assert plain is None or (plain.code, "signoff resume one --adopt" in plain.err) == (1, True)
     assert continued.code == 10
     assert profile_project.position == ("plan", "response", "in_progress", 1)
-
-
-def test_a_new_project_reads_the_standards_once(
-    profile_project: ProfileProject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Reading them may take a while, and each warning about them is printed once."""
-    folder = tmp_path_factory.mktemp("new")
-    (folder / "rules").mkdir()
-    for name in ("a", "b"):
-        (folder / f"rules/{name}.rules.yml").write_text('TEAM-001: "C: Be brief."\n')
-    config = folder / "user.yaml"
-    standards = "{provider: yaml-rules, root: rules}"
-    config.write_text(f"profiles: {{standards: {{python-module: {standards}}}}}\n")
-    values = ("-c", "module=greet", "-c", "description=Greets.", "--project-dir", str(folder))
-
-    started = profile_project.signoff(
-        "profile", "init", "python-module", *values, SIGNOFF_CONFIG=str(config)
-    )
-
-    assert started.returncode == 10
-    assert started.stderr.count("rule TEAM-001 of b.rules.yml is ignored") == 1
-
-
-def test_every_provider_is_listed_once(profile_project: ProfileProject) -> None:
-    """A human both responds and approves, and is one provider."""
-    listed = json.loads(profile_project.profile("providers", "--json").out)
-
-    names = [each["name"] for each in listed]
-    assert len(names) == len(set(names))
-    assert {"manual", "skip"} <= set(names)
-
-
-def test_a_byte_order_mark_is_not_part_of_a_response(profile_project: ProfileProject) -> None:
-    """Some editors put one at the beginning of every file."""
-    profile_project.settings(
-        AUTOMATIC, writer=[("plan.response", "a plan"), ("review.response", PASS)]
-    )
-    profile_project.init("--generator", "manual")
-    response = profile_project.session_file("iteration-1/generation-response.md")
-    response.write_text(CODE, encoding="utf-8-sig")
-
-    done = profile_project.profile("approve")
-
-    assert done.code == 0, done.out
-    assert profile_project.session_file("iteration-1/code/note.md").exists()
-
-
-def test_a_response_that_cannot_be_used_has_to_be_corrected(
-    profile_project: ProfileProject,
-) -> None:
-    """Approving it again without a change leads nowhere; overruling it is shown."""
-    replies = [("plan.response", "a plan"), ("generate.response", CODE)]
-    profile_project.settings(AUTOMATIC, writer=[*replies, ("review.response", "No verdict.")])
-
-    waiting = profile_project.init()
-    overruled = profile_project.profile("approve", "--complete")
-
-    assert "the review has no @@@REVIEW_META block. Approve iteration-1/review-r" in waiting.out
-    assert overruled.code == 0
-    assert "decided PASS (the review says neither PASS nor FAIL)" in overruled.out
-
-
-def test_the_verdict_of_the_last_review_is_shown(profile_project: ProfileProject) -> None:
-    """It says why there is another iteration."""
-    profile_project.settings(
-        AUTOMATIC,
-        writer=[("plan.response", "p"), ("generate.response", CODE), ("review.response", FAIL)],
-    )
-    profile_project.init("--reviser", "manual")
-
-    assert "last review: FAIL" in profile_project.profile("status").out
-
-
-def test_a_failed_session_shows_where_it_failed(profile_project: ProfileProject) -> None:
-    """The phase of an error alone does not say what to look at."""
-    profile_project.settings(AUTOMATIC, writer=[("plan.response", "a plan")])
-
-    failed = profile_project.init()
-
-    assert failed.code == 1
-    assert "generate.response" in failed.out
-    status = profile_project.status()
-    assert (status["phase"], status["run"]["step"]) == ("error", "generate.response")
-
-
-def test_the_provider_of_the_standards_is_recorded(profile_project: ProfileProject) -> None:
-    """A later reader of the bundle wants to know where it came from."""
-    values = ["-c", "module=m", "-c", "description=x"]
-    profile_project.profile("init", "python-module", *values, "--name", "one")
-
-    status = profile_project.status()
-
-    assert status["standards_provider"] == "scoped-layer-fs"
-    assert not [name for name in status["context"] if name.startswith("standards")]

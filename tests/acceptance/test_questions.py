@@ -81,14 +81,6 @@ def test_every_question_is_answered_under_its_header(
     assert "Storage=SQLite; Extras=logs, full metrics" in waiting.signoff("inbox", "1").stdout
 
 
-def test_the_answer_is_reported_as_json(waiting: CliProject) -> None:
-    """A program sees what was recorded for what it typed."""
-    answered = waiting.json("answer", "run", "Storage=1", "Extras=1")
-
-    assert answered["value"] == {"Storage": "SQLite", "Extras": ["logs"]}
-    assert answered["state"] == "answered"
-
-
 @pytest.mark.parametrize(
     ("words", "problems"),
     [
@@ -183,31 +175,3 @@ def test_an_incomplete_file_answers_nothing(waiting: CliProject) -> None:
     assert (example.returncode, half.returncode) == (10, 10)
     assert "has no answer yet" in example.stderr
     assert "Extras: not answered" in half.stderr
-
-
-def test_one_question_is_answered_like_any_choice(project: CliProject) -> None:
-    """There is nothing to tell apart."""
-    project.write("asks.py", ASKS)
-    project.signoff("run", "asks.py:ONE", "--name", "run")
-    (request,) = project.json("inbox")
-
-    refused = project.signoff("answer", "run", "Oracle")
-    done = project.signoff("answer", "run", "SQLite", "--resume")
-
-    assert [shlex.split(each)[3] for each in request["commands"]] == ["SQLite", "Postgres"]
-    assert refused.returncode == 2
-    assert "choose one of: SQLite, Postgres" in refused.stderr
-    assert done.returncode == 0, done.stderr
-    assert state_of(project)["value"] == {"Storage": "SQLite"}
-
-
-def test_several_answers_to_a_question_without_headers_are_refused(project: CliProject) -> None:
-    """They were meant for another request."""
-    project.write("asks.py", ASKS.replace("Questions(\"One thing is open.\", [STORAGE])",
-                                          "__import__('signoff').Question('Which?')"))  # fmt: skip
-    project.signoff("run", "asks.py:ONE", "--name", "run")
-
-    refused = project.signoff("answer", "run", "a=b", "c=d")
-
-    assert refused.returncode == 2
-    assert "too many arguments" in refused.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.acceptance.review_project import ReviewProject, finds, issue
+from tests.acceptance.review_project import ReviewProject
 
 LARGE = "All work and no play.\n" * 12_000
 
@@ -76,16 +76,6 @@ def test_a_text_that_cannot_be_read_makes_a_change_incomplete(
     assert (alone.code, with_others.code) == (18, 18)
     assert "not read (not UTF-8): docs/latin.md" in alone.out
     assert "not read (not UTF-8): docs/latin.md" in with_others.out
-
-
-def test_blocking_findings_come_before_an_incomplete_review(review_project: ReviewProject) -> None:
-    review_project.write("docs/large.md", LARGE)
-    review_project.script(finds(issue("docs/a.md")))
-
-    result = review_project.review("docs")
-
-    assert result.code == 17
-    assert "not read (too large): docs/large.md" in result.out
 
 
 def test_a_file_that_no_constraint_is_about_does_not_count_as_reviewed(

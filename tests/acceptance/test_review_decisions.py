@@ -109,6 +109,7 @@ def test_a_comment_about_something_else_does_not(found: ReviewProject, text: str
     ("arguments", "message"),
     [
         (("ffff", "--why", "x"), "unknown finding 'ffff'"),
+        (("", "--in", "docs/", "--why", "x"), "--in GLOB needs --all-like"),
         (("", "--why", " "), "write the reason"),
         (("", "--why", "x", "--until", "tomorrow"), "is not a date"),
         (("", "--why", "x", "--until", "2020-01-01"), "--until 2020-01-01 has passed"),
@@ -135,21 +136,6 @@ def test_a_damaged_decision_file_is_reported_before_anything_is_paid(found: Revi
     assert "decisions[1] is not valid" in result.err
 
 
-def test_two_dismissals_leave_the_users_own_lines_alone(found: ReviewProject) -> None:
-    found.call("dismiss", finding_id(found), "--why", "First: yes.")
-    path = found.folder / ".signoff/decisions.yaml"
-    path.write_text(path.read_text() + "# my note\n")
-    found.script(finds(issue("docs/a.md", "port 80")))
-    found.review("docs/a.md", "--name", "two")
-    listed = found.call("findings", "two", "--json").json
-    ids = [each["id"] for each in (listed["findings"] if isinstance(listed, dict) else listed)]
-    found.call("dismiss", ids[0], "--why", "Second.", "--run", "two")
-
-    text = path.read_text()
-    assert "# my note" in text
-    assert text.count("- finding:") == 2
-
-
 def test_a_finding_that_is_dismissed_again_has_the_new_reason(found: ReviewProject) -> None:
     """A second entry would leave readers with two reasons, of which one counts."""
     found.call("dismiss", finding_id(found), "--why", "First.")
@@ -162,13 +148,6 @@ def test_a_finding_that_is_dismissed_again_has_the_new_reason(found: ReviewProje
     text = found.read(path)
     assert text.count("- finding:") == text.count("# my note") == 1
     assert again(found, "two") == (0, [("dismissed", "Third.")])
-
-
-def test_a_dismissal_leaves_one_new_file_for_git(found: ReviewProject) -> None:
-    """A lock file that shows up is committed sooner or later."""
-    found.call("dismiss", finding_id(found), "--why", "First.")
-
-    assert found.git("status", "--short") == "?? .signoff/decisions.yaml\n"
 
 
 EQUAL = "def f():\n    x = 1\n\ndef g():\n    x = 1\n\ndef h():\n    x = 1\n"
@@ -384,41 +363,6 @@ def test_a_finding_is_found_in_any_run_of_the_project(found: ReviewProject) -> N
     assert (unknown.code, "unknown run 'ffff'" in unknown.err) == (2, True)
 
 
-def test_a_report_without_a_line_means_what_is_open_before_what_is_free(
-    review_project: ReviewProject,
-) -> None:
-    """A critic that repeats itself in the next round has found nothing new.
-
-    Several reports of one answer are about as many passages, from the first one on.
-    """
-    flow = """
-max_iterations: 2
-artifact: {path: docs}
-workflow:
-  - {step: critique, name: review}
-  - {step: adjudicate, name: judge, agent: policy}
-  - {step: refine, name: fix, loop_to: review}
-"""
-    review_project.write("flow.yaml", flow)
-    review_project.write("docs/code.py", EQUAL)
-    two = [issue("docs/code.py", "x = 1") for _ in range(2)]
-    review_project.script(
-        finds(*two, issue("docs/code.py", "x = 1"), contains="import a"),
-        finds(*two, contains="FILE docs/code.py"),
-        {"step": "fix", "text": "ok", "files": {"code.py": f"import a\n{EQUAL}"}},
-    )
-
-    review_project.call("run", "flow.yaml", "--name", "one", "--no-input")
-
-    found = review_project.call("findings", "one", "--json").json
-    histories = {each["line"]: each["history"] for each in found}
-    assert histories == {
-        3: [[1, "new"], [2, "still_open"]],
-        6: [[1, "new"], [2, "still_open"]],
-        9: [[2, "new"]],
-    }
-
-
 def test_five_thousand_equal_lines_are_one_entry_and_fit_into_a_baseline(
     review_project: ReviewProject,
 ) -> None:
@@ -471,10 +415,3 @@ def test_everything_like_a_finding_can_be_dismissed(
     covered = sum(status == "dismissed" for status in expected.values())
     shown = review_project.review("docs/code.py", "--name", "three").out
     assert f"is dismissed: {covered} findings (A style.)" in shown
-
-
-def test_a_pattern_of_files_needs_all_like(found: ReviewProject) -> None:
-    result = found.call("dismiss", finding_id(found), "--in", "docs/", "--why", "x")
-
-    assert result.code == 2
-    assert "--in GLOB needs --all-like" in result.err

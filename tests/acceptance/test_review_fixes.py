@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from signoff.flows.commands import review_report
 from signoff.runtime import performers, project_files
 from tests.acceptance.review_project import ReviewProject, finds, issue
 
@@ -126,7 +125,7 @@ def test_fixes_that_do_not_help_leave_findings_open(review_project: ReviewProjec
     assert review_project.read("docs/b.md") == "It may work.\n"
 
 
-@pytest.mark.parametrize("option", [("--write",), ("--patch", "x")])
+@pytest.mark.parametrize("option", [("--write",), ("--patch", "x"), ("--fixer", "other")])
 def test_options_about_fixes_need_fixes(
     review_project: ReviewProject, option: tuple[str, ...]
 ) -> None:
@@ -188,23 +187,6 @@ def test_a_flow_without_sign_off_fails_until_its_files_can_be_written(
     assert fixable.read("docs/b.md") == FIXED
 
 
-def test_an_agent_that_only_checks_is_refused_as_the_fixer(review_project: ReviewProject) -> None:
-    """Its critique replaced the file, with exit code 0."""
-    review_project.write(
-        ".signoff/config.yaml", "version: 1\nagents: {words: {kind: check, argv: [grep, -q, no]}}\n"
-    )
-    before = review_project.read("docs/b.md")
-
-    result = review_project.review("docs/b.md", "--agent", "words", "--fix", "--write")
-
-    assert result.code == 2
-    assert "the agent 'words' only checks and cannot fix" in result.err
-    assert "let another agent fix (the option `fixer`" in result.err
-    assert review_project.read("docs/b.md") == before
-    assert not (review_project.folder / ".signoff/runs").exists()
-    assert review_project.review("docs/b.md", "--agent", "words").code == 17
-
-
 def test_a_critique_never_becomes_the_text_of_a_file(review_project: ReviewProject) -> None:
     """A model that answers a request to fix with another review must not overwrite the file."""
     argv = ["printf", "%s", json.dumps({"overall": "FAIL", "issues": []})]
@@ -226,49 +208,12 @@ def test_a_critique_never_becomes_the_text_of_a_file(review_project: ReviewProje
     assert review_project.read("docs/b.md") == "It always works.\n"
 
 
-def test_fixes_that_were_not_approved_and_cannot_be_written_stay_in_the_run(
-    review_project: ReviewProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A message that recommends --write is of no use to someone who has passed it."""
-
-    def conflict(*_arguments: Any) -> dict[str, list[str]]:
-        return {"written": [], "conflicts": ["docs/b.md"]}
-
-    monkeypatch.setattr(review_report, "replace_files", conflict)
-    review_project.script(
-        finds(issue("docs/b.md", "It", finding="Still too sure.")),
-        {"step": "fix", "text": "ok", "files": {"b.md": "It may work.\n"}},
-    )
-
-    result = review_project.review("docs/b.md", "--fix", "--write")
-
-    assert result.code == 1
-    assert "docs/b.md was changed during the review; no file was written" in result.err
-    assert "the fixed files are in final of the run directory" in result.out
-    assert "--write" not in result.out
-
-
 def test_a_fix_that_changes_nothing_is_reported_at_once(review_project: ReviewProject) -> None:
     review_project.script(finds(issue("docs/b.md")), {"step": "fix", "text": "nothing to do"})
 
     result = review_project.review("docs/b.md", "--fix")
 
     assert "fix| docs/b.md: the refinement changed nothing" in result.err
-
-
-def test_a_review_without_fixes_announces_none(review_project: ReviewProject) -> None:
-    review_project.script(finds(issue("docs/b.md"), contains="FILE docs/b.md"))
-
-    result = review_project.review("docs/b.md")
-
-    assert "policy: 1 finding open, 1 blocking" in result.err
-    assert "policy: done" in result.err
-    assert "to fix" not in result.err
-    review_project.call("report", "one", "-o", "one.html")
-    page = review_project.read("one.html")
-    assert '<h3 class="mono">docs/b.md</h3>' in page.replace("class=mono", 'class="mono"')
-    assert "rounds</" not in page
-    assert "calls</" not in page
 
 
 LINTER = """

@@ -184,24 +184,6 @@ def test_each_entry_of_the_log_is_one_line(flow_project: FlowProject) -> None:
     assert "Too wide." in question
 
 
-def test_at_the_round_limit_a_human_may_stop_the_run(flow_project: FlowProject) -> None:
-    """The exit code must not mean approval."""
-    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
-    flow_project.constraints("clear")
-    flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue()),
-        judge_decides("REWRITE", bill="Fix it."),
-        editor_replaces(),
-    )
-    flow_project.run()
-
-    code = answer(flow_project, "max_iterations", "stop")
-
-    assert code == 14
-    assert "It is wrong." in flow_project.read("final/status.md")
-
-
 def script_same_findings(
     flow_project: FlowProject, *issues: dict[str, Any], decisions: tuple[Rule, ...] = ()
 ) -> None:
@@ -245,27 +227,6 @@ def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) 
     done = flow_project.run()
 
     assert (done.code, questions(flow_project)) == (10, ["conflict"])
-
-
-def test_a_flow_that_does_not_converge_ends_with_the_evidence(flow_project: FlowProject) -> None:
-    """Exit code 13 stops the run early instead of after ten more iterations."""
-    flow_project.write_flow(
-        "max_iterations: 20\n"
-        "convergence: {plateau: 2, action: stop}\n"
-        "workflow:\n"
-        "  - {step: generate}\n"
-        "  - {step: critique, name: review}\n"
-        "  - {step: adjudicate, agent: policy}\n"
-        "  - {step: refine, loop_to: review}\n"
-    )
-    script_same_findings(flow_project, issue())
-
-    done = flow_project.run()
-
-    assert done.code == 13, done.err
-    assert flow_project.call_fields("step").count("critique") == 3
-    assert "plateau" in flow_project.read("final/status.md")
-    assert flow_project.call("show", "one", "--json").json["exit_code"] == 13
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,6 @@ def test_another_agent_fixes_than_reviews(review_project: ReviewProject) -> None
     assert "most of the time" in done.out
 
 
-def test_a_fixer_needs_something_to_fix(review_project: ReviewProject) -> None:
-    done = review_project.review("docs/b.md", "--fixer", "other")
-
-    assert done.code == 2
-    assert "add --fix" in done.err
-
-
 def test_an_agent_that_a_constraint_names_reviews_it(review_project: ReviewProject) -> None:
     """`--agent` is for the rest: someone chose that critic for that constraint."""
     second = "  other: {kind: scripted, file: .signoff/script.json}\n"

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scale import model
-from benchmarks.scale.__main__ import sentences
 from benchmarks.scale.costs import Cost, Costs, read_costs, write_costs
 from benchmarks.scale.model import Result, Scenario, Simulation
 
@@ -42,14 +41,6 @@ def test_every_run_ends_once(load: float, wakeup: model.Wakeup) -> None:
     assert result.claim_seconds[0] > 0
 
 
-def test_the_same_seed_gives_the_same_figures() -> None:
-    """A difference between two tables then comes from the costs, not from chance."""
-    again, other = simulate(SMALL), simulate(replace(SMALL, seed=8))
-
-    assert simulate(SMALL) == again
-    assert other != again
-
-
 def test_waiting_and_the_database_grow_with_the_load() -> None:
     """Saturation is what the simulation is for."""
     results = [simulate(replace(SMALL, load=load, runs=2000)) for load in (0.2, 0.9, 3.0)]
@@ -61,37 +52,6 @@ def test_waiting_and_the_database_grow_with_the_load() -> None:
     assert results[0].database_runs < results[1].database_runs
 
 
-def test_no_more_is_done_than_slots_and_the_database_allow() -> None:
-    """Twice the workers do twice the runs, until the database is full."""
-    few = simulate(Scenario(workers=4, runs=800, load=0.0, wakeup=model.NOTIFY))
-    twice = simulate(Scenario(workers=8, runs=1600, load=0.0, wakeup=model.NOTIFY))
-    slow = replace(COSTS, call=Cost(0.5))
-    full = simulate(Scenario(workers=8, runs=200, load=0.0, wakeup=model.NOTIFY), slow)
-
-    assert 1.9 < twice.per_second / few.per_second <= 2.01
-    assert twice.per_second <= 8
-    assert full.per_second < 2 / (4 * 0.5)
-    assert full.database_runs > 0.8
-
-
-def test_a_slow_disk_delays_runs_and_does_not_fill_the_database() -> None:
-    """Waiting takes no processor: a model that mixed them up would predict a collapse."""
-    slow = replace(COSTS, run=Cost(0.002, 0.003, 0.2), call=Cost(0.0005, 0.004, 0.1))
-    result = simulate(Scenario(workers=100, runs=3000, load=0.5, wakeup=model.NOTIFY), slow)
-
-    assert result.database_runs < 0.3
-    assert result.latency(0.95) < 0.1
-
-
-def test_workers_that_only_poll_fill_the_database() -> None:
-    """A thousand idle workers can be too many for it, though they do nothing."""
-    idle = Scenario(workers=1000, runs=1)
-
-    assert model.background(idle, COSTS, 1000) > 1
-    assert model.background(idle, COSTS, 1000) > model.background(idle, COSTS, 10)
-    assert model.background(replace(idle, wakeup=model.DISPATCHED), COSTS, 1000) < 0.2
-
-
 def test_the_measured_costs_are_there_and_can_be_written_again(tmp_path: Path) -> None:
     """The figures of the documentation come from this file."""
     costs = read_costs()
@@ -100,12 +60,3 @@ def test_the_measured_costs_are_there_and_can_be_written_again(tmp_path: Path) -
     assert read_costs(tmp_path / "costs.json") == costs
     assert costs.call.database > 0
     assert costs.measured["postgresql"]
-
-
-def test_the_sentences_name_what_is_full_first() -> None:
-    """An operator reads these, not the table."""
-    scenario = replace(SMALL, runs=50)
-    lines = sentences(scenario, simulate(scenario), COSTS)
-
-    assert any("keep up" in line for line in lines)
-    assert any("is full at 500 runs a second" in line for line in lines)

@@ -105,24 +105,6 @@ def test_withdrawals_are_logged_with_their_reasons(flow_project: FlowProject) ->
     assert "clear-007" in log
 
 
-def test_the_retry_lists_what_stays_open_and_says_how_to_withdraw_it(
-    flow_project: FlowProject,
-) -> None:
-    """Only the prompt of the retry has it; the stub's rule would not match otherwise."""
-    begin(flow_project, "", critic_finds("clear", VALID, INVENTED, times=1))
-    flow_project.script(
-        author_writes(),
-        critic_finds("clear", VALID, INVENTED, times=1),
-        {
-            "step": "critique",
-            "contains": "- valid (HIGH) stays open: The sea is misspelled.",
-            "text": withdraws({"id": "valid", "reason": REASON}),
-        },
-    )
-
-    assert flow_project.run().code == APPROVED
-
-
 def test_a_pass_that_contradicts_its_finding_is_not_corrected_by_dropping_it(
     flow_project: FlowProject,
 ) -> None:

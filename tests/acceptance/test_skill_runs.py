@@ -16,7 +16,7 @@ from signoff.errors import AgentRefused
 from signoff.runtime.dispatch import AgentRole
 from signoff.runtime.result import RunResult
 from signoff.skills.discovery import discover_workflows
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.acceptance.cli_project import CliProject
 from tests.acceptance.command_server import CommandServer

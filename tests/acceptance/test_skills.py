@@ -355,16 +355,6 @@ def test_a_worker_outside_of_the_project_submits_values_apart_from_a_long_result
     assert json.dumps({"result": 'It "works".\n'})[1:-1] in work["prompt"]
 
 
-def test_the_last_step_has_no_command(critic: CliProject) -> None:
-    """An agent stops there instead of guessing."""
-    step = shown(critic, "--step", "4", "--verdict", "x")
-    text = critic.signoff("skill", "step", "critic", "--step", "4", "--verdict", "x").stdout
-
-    assert (step["next_command"], step["next_commands"]) == (None, {})
-    assert "last step" in text
-    assert "signoff skill" not in text
-
-
 def test_an_agent_that_only_follows_commands_gets_to_the_end(critic: CliProject) -> None:
     """Every printed command is complete: nothing has to be known from somewhere else."""
     command: str | None = "signoff skill step critic --step 1 --topic 'a $(b) `c`'"
@@ -517,19 +507,6 @@ def test_a_module_runs_as_a_program_without_being_imported_twice(project: CliPro
     assert project.signoff(*shlex.split(command)[1:]).stdout.startswith("# critic, step 2 of 4")
 
 
-def test_a_program_that_is_found_by_name_prints_the_same_as_the_command(critic: CliProject) -> None:
-    """Agents may start with either."""
-    file = str(critic.folder / ".signoff/skills/critic.py")
-
-    own = subprocess.run(
-        [sys.executable, file, "--step", "2", "--json"],
-        cwd=critic.folder, env=critic.environment, capture_output=True, text=True,
-    )  # fmt: skip
-
-    printed = json.loads(own.stdout.partition("\n")[2])
-    assert unpinned(critic, printed) == shown(critic, "--step", "2")
-
-
 @pytest.mark.parametrize("name", sorted(discover_workflows()))
 def test_every_skill_of_the_library_runs_as_a_program(name: str, project: CliProject) -> None:
     """It prints the same as the command, whichever an agent was told to run."""
@@ -556,20 +533,3 @@ def test_a_skill_is_run_resumed_and_drawn_by_its_name(critic: CliProject) -> Non
         assert critic.signoff("resume", name).returncode == 10
         assert critic.json("next", name)["work"]
         assert critic.signoff("graph", target).stdout.count("critic: 4 steps") == 1
-
-
-def test_a_step_does_not_load_what_only_runs_need(critic: CliProject) -> None:
-    """Agents call it dozens of times; a careless import doubles the time of each."""
-    unneeded = "asyncio pydantic ruamel rich sqlite3 ssl signoff.agents.base signoff.app.targets"
-    code = (
-        "import sys; from signoff.cli import main\n"
-        "code = main('skill step critic --step 1'.split())\n"
-        f"print(code, sorted(sys.modules.keys() & set({unneeded!r}.split())))"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=critic.folder, env=critic.environment, capture_output=True, text=True,
-    )  # fmt: skip
-
-    assert done.stdout.splitlines()[-1] == "0 []"

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.profiles.local_profiles import profile_source
-
 FLOW = """\
 goal: A slogan for a coffee shop, one short sentence.
 constraints:
@@ -75,36 +73,6 @@ def test_a_command_imports_nothing_that_it_does_not_need(
     """People wait for every command; one careless import can double that time."""
     program = f"{COMMAND}; assert code in (0, {WAITING}); {CHECK}"
     assert imported(program, project, unneeded, arguments.split()) == ""
-
-
-def test_settings_that_name_agents_do_not_load_the_schema(tmp_path: Path) -> None:
-    """Almost every project has such settings, and every command reads them."""
-    home = tmp_path / ".signoff"
-    home.mkdir()
-    (home / "config.yaml").write_text("agents: {mine: {kind: command, argv: [sh]}}\n")
-    program = f"{COMMAND}; assert code == 0; {CHECK}"
-
-    assert imported(program, tmp_path, NEVER | ENGINE | {"pydantic"}, ["runs"]) == ""
-
-
-def test_listing_two_hundred_profiles_imports_none(tmp_path: Path) -> None:
-    """One slow or broken profile must not slow down or break the list of all."""
-    folder = tmp_path / ".signoff" / "profiles"
-    folder.mkdir(parents=True)
-    (folder / "_noticed.py").write_text("")
-    first = "import _noticed"
-    for number in range(200):
-        (folder / f"p{number}.py").write_text(profile_source(f"'profile-{number}'", first=first))
-    names = {"_noticed", "signoff.profiles.library.python_module.profile"}
-    listed = f"{COMMAND}; assert code == 0; {CHECK}"
-
-    assert imported(listed, tmp_path, names, ["profile", "list"]) == ""
-    assert imported(listed, tmp_path, {"_noticed"}, ["profile", "show", "profile-7"]) == "_noticed"
-    done = subprocess.run(
-        [sys.executable, "-m", "signoff", "profile", "list"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.count("greets someone") == 200
 
 
 def test_a_file_that_defines_workflows_does_not_wait_for_the_engine(tmp_path: Path) -> None:

@@ -37,24 +37,6 @@ def test_the_new_numbers_of_requests_and_the_old_store_are_named(waiting: CliPro
     assert rest["database"] == here
 
 
-def test_a_variable_that_names_the_old_store_is_named(
-    project: CliProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It overrides the settings, so a user who changes those still sees the old store."""
-    project.environment["SIGNOFF_DATABASE"] = "elsewhere.db"
-    project.enter(monkeypatch)
-    project.write("flow.py", SIGNS)
-    assert project.call("run", "flow.py", "--name", "first", "--no-input").code == 10
-
-    moved = project.call("store", "move", "first", "--to", "other.db")
-
-    other = project.folder / "other.db"
-    assert moved.out.splitlines()[-2:] == [
-        "SIGNOFF_DATABASE still names elsewhere.db; to work with the moved runs,",
-        f"set it to {other}, or unset it and set database: {other} in .signoff/config.yaml",
-    ]
-
-
 def test_runs_that_are_running_are_listed_as_left_out(waiting: CliProject) -> None:
     """`--all` would otherwise look as if it had moved everything."""
     from signoff.app.project import open_project

@@ -65,14 +65,6 @@ def test_a_review_starts_again_with_its_files(review_project: ReviewProject) -> 
     assert "docs/a.md" in review_project.call("show", "two", "--json").out
 
 
-def test_what_is_named_wins_over_the_earlier_run(flow_project: FlowProject) -> None:
-    flow_project.call("run", "pair:text", "-i", "task=tea", "--name", "one", "--pull")
-
-    planned = flow_project.call("run", "--again", "one", "-i", "task=coffee", "--dry-run")
-
-    assert "task = 'coffee'" in planned.out
-
-
 def test_a_run_that_cannot_start_again_says_why(
     project: CliProject, subtests: pytest.Subtests
 ) -> None:
@@ -87,21 +79,6 @@ def test_a_run_that_cannot_start_again_says_why(
 
             assert done.returncode == 2
             assert why in done.stderr
-
-
-@table(
-    ("text", "found"),
-    {
-        "a label": ("watch it: signoff logs -f one\n", ["logs -f one"]),
-        "a line of its own": ("  signoff inbox 3\n", ["inbox 3"]),
-        "backquotes": ("use `signoff show one` for more", ["show one"]),
-        "two commands": ("a: signoff show; b: signoff runs", ["show", "runs"]),
-        "JSON": ('{"next": ["details: signoff show one"]}', ["show one"]),
-        "a sentence": ("what signoff wrote is left out", []),
-    },
-)
-def test_suggestions_are_found(text: str, found: list[str]) -> None:
-    assert suggestions(text) == found
 
 
 @table(

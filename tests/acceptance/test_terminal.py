@@ -232,38 +232,21 @@ def test_no_color_disables_colors(
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-7]m", screen.raw)) is coloured
 
 
-def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: CliProject) -> None:
-    """Users copy them into the next command."""
+def test_a_list_on_a_narrow_terminal_keeps_names_reasons_and_waits(signs: CliProject) -> None:
+    """Users copy names into the next command, and want to know why it failed or when it goes on."""
     name = "a-rather-long-name-for-a-run-that-a-user-chose"
-    signs.signoff("run", "ends.py", "-i", "ending=failed", "--name", name)
-
-    with terminal(signs, "runs", width=80) as screen:
-        screen.exit_code()
-
-    (line,) = [line for line in screen.text.splitlines() if name in line]
-    assert len(line.rstrip()) <= 80
-    assert "failed" in line
-
-
-def test_a_list_shows_how_long_a_parked_run_will_wait(signs: CliProject) -> None:
-    """Users want to know when to come back."""
-    signs.signoff("run", "ends.py", "-i", "ending=parked", "--name", "a-name-of-usual-length")
-
-    with terminal(signs, "runs", width=80) as screen:
-        screen.exit_code()
-
-    assert " in 59m " in screen.text
-
-
-def test_on_a_narrow_terminal_the_reason_is_shown_before_other_columns(signs: CliProject) -> None:
-    """The reason of a failure is more important than the number of iterations."""
     signs.signoff("run", "ends.py", "-i", "ending=failed", "--name", "a-name-of-usual-length")
+    signs.signoff("run", "ends.py", "-i", "ending=failed", "--name", name)
+    signs.signoff("run", "ends.py", "-i", "ending=parked", "--name", "parked")
 
     with terminal(signs, "runs", width=80) as screen:
         screen.exit_code()
 
-    (line,) = [line for line in screen.text.splitlines() if "failed" in line]
-    assert "the handler of step" in line
+    lines = [line.rstrip() for line in screen.text.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert any(name in line and "failed" in line for line in lines)
+    assert any("a-name-of" in line and "the handler of" in line for line in lines), screen.text
+    assert any("parked" in line and " in 59m" in line for line in lines)
 
 
 RETRIED = """

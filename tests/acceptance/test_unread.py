@@ -73,30 +73,6 @@ def test_a_text_that_was_changed_after_its_review_is_read_again(flow_project: Fl
     assert flow_project.call_fields("step").count("critique") == 2
 
 
-def test_a_version_keeps_what_a_later_critic_found_in_it(flow_project: FlowProject) -> None:
-    """It passed the first judge with nothing open, and was listed so after the second one."""
-    flow_project.write_flow(
-        "workflow:\n"
-        "  - {step: generate, agent: claude}\n"
-        "  - {step: critique, name: review, agent: claude}\n"
-        "  - {step: adjudicate, name: judge, agent: policy}\n"
-        "  - {step: critique, name: last, agent: codex}\n"
-        "  - {step: adjudicate, name: end, agent: policy}\n"
-        "max_iterations: 1\n"
-    )
-    flow_project.constraints("a")
-    flow_project.script(
-        author_writes(),
-        critic_finds("a", issue("CRITICAL", "The sea", id="a-001"), agent="codex"),
-        critics_pass(),
-    )
-
-    done = flow_project.run()
-
-    assert done.code == LIMIT, done.err
-    assert "open: 1 CRITICAL" in flow_project.read("final/status.md")
-
-
 REVIEW = "  - {step: critique, name: review, agent: claude}\n"
 NARROW = "  - {step: critique, name: review, agent: claude, constraints: [style-*]}\n"
 JUDGE = "  - {step: adjudicate, name: judge, agent: policy}\n"

@@ -185,26 +185,6 @@ def test_a_review_is_started_watched_live_and_signed_off_by_mouse(web: WebProjec
     context.close()
 
 
-def test_a_page_whose_scripts_arrive_one_by_one_is_live(web: WebProject) -> None:
-    """On a slow network the page never connected, or still showed that it was connecting."""
-    from playwright.sync_api import Route, expect
-
-    def answer_late(route: Route) -> None:
-        # Longer than htmx takes to start and to connect if it does not wait for the others.
-        page.wait_for_timeout(500)
-        route.continue_()
-
-    for late in ("hx-sse.min.js", "page.js"):
-        context = web.context()
-        page = context.new_page()
-        page.route(f"**/static/{late}", answer_late)
-
-        page.goto(web.base)
-
-        expect(page.locator("#live-state")).to_have_text("live")
-        context.close()
-
-
 def test_an_open_page_follows_what_other_processes_do(web: WebProject) -> None:
     """Someone who watches sees the answer of someone else, and keeps what was typed."""
     from playwright.sync_api import expect

@@ -14,7 +14,7 @@ SHARED = {
     "Condition": {"signoff.contracts.model", "signoff.core.step"},
     "GateOption": {"signoff.contracts.model", "signoff.core.step"},
     # Quality reviews have three severities of their own: `signoff.skills.qr.Severity` is public.
-    "Severity": {"signoff.core.severity", "signoff.skills.qr.items"},
+    "Severity": {"signoff.core.severity", "signoff.skills.qr"},
     "StepContext": {"signoff.contracts.context", "signoff.core.context"},
     "StepOutput": {"signoff.contracts.model", "signoff.core.step_output"},
     # Public in both notations.

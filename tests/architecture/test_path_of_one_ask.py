@@ -11,7 +11,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, ScriptedAgent
 from tests.architecture.tree import PACKAGE
 

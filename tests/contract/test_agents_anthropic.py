@@ -5,11 +5,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.anthropic import AnthropicModel
-from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, ProductPrompt
-from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
-from signoff.core.workflow import Workflow
 from signoff.errors import (
     AgentAuth,
     AgentBadOutput,
@@ -19,8 +15,6 @@ from signoff.errors import (
 )
 from signoff.review.constraint import Constraint
 from signoff.review.prompts import critic_prompt
-from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
 from tests.agent_harness import TextReply, ask, call_for
 from tests.agent_suite import AgentSuite
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
@@ -241,39 +235,3 @@ async def test_a_request_that_a_cache_cannot_help_is_not_marked(
 
     assert body_of(harness)["messages"] == [{"role": "user", "content": request_.prompt}]
     assert body_of(harness).get("system") == request_.system
-
-
-async def test_half_a_character_in_the_shared_part_does_not_move_its_end(
-    harness: HttpHarness,
-) -> None:
-    """The two halves of an emoji become one character on the way."""
-    shared = "\ud83d\ude00" + "a" * 2000
-    await harness.agent().ask(AgentRequest(shared + "own", shared=len(shared)), call_for())
-
-    first, second = body_of(harness)["messages"][0]["content"]
-    assert (first["text"], second["text"]) == ("\U0001f600" + "a" * 2000, "own")
-
-
-async def test_critics_of_one_step_pay_once_for_the_artifact(harness: HttpHarness) -> None:
-    """If all were sent at once, none would find the cache filled."""
-    names = ["style", "structure", "facts"]
-    await harness.set_behaviors(*[TextReply("Fine.") for _ in names])
-
-    async def review(ctx: StepContext, name: str) -> dict[str, Any]:
-        reply = await ctx.ask("critic", review_of(name))
-        return reply.usage.to_json() if reply.usage else {}
-
-    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
-        usages = await ctx.map(names, review, cache_group=lambda _name: "critic")
-        return Outcome.OK, {"usages": usages}
-
-    workflow = Workflow("review", StepDef("work", handler=work, next={Outcome.OK: None}))
-    async with Engine(MemoryStore(), agents={"critic": harness.agent()}) as engine:
-        result = await engine.start(workflow, name="one")
-
-    first, *others = result.state["usages"]
-    assert (first["tokens_cached"], first["tokens_cache_write"] > 4000) == (0, True)
-    for usage in others:
-        assert usage["tokens_cached"] == first["tokens_cache_write"]
-        assert usage["tokens_cache_write"] == 0
-        assert usage["tokens_in"] == first["tokens_in"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.local import SEED, TEMPERATURE, LocalModel
-from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
+from signoff.agents.local_process import model_queue
 from signoff.core.effects import AgentRequest, EffectId
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelMissing
 from signoff.runtime.effect_errors import usage_of
@@ -140,22 +140,6 @@ async def test_the_next_question_after_a_cancelled_one_is_answered(harness: Loca
     assert len(harness.children()) == 2
 
 
-async def test_cancelling_an_answered_request_does_not_stop_the_model(
-    harness: LocalHarness,
-) -> None:
-    """A run cancelled at the last moment must not kill the answer of the next one in line."""
-    await harness.set_behaviors(TextReply("Yes."))
-    load = LoadOptions(str(harness.script), 512, 1)
-    body = {"messages": [{"role": "user", "content": "Say something."}]}
-    request = LocalRequest(load, body, lambda _: None, lambda _: None)
-    await asyncio.wrap_future(model_queue().submit(request))
-
-    model_queue().cancel(request)
-
-    (pid,) = harness.children()
-    assert birth_of(pid) is not None
-
-
 async def test_a_larger_context_window_is_loaded_on_request(harness: LocalHarness) -> None:
     """Two agents of one model may be set up differently; one at a time is in memory."""
     await harness.set_behaviors(TextReply("Yes."))
@@ -165,21 +149,6 @@ async def test_a_larger_context_window_is_loaded_on_request(harness: LocalHarnes
 
     assert [entry["context"] for entry in harness.entries() if "asked" in entry] == [512, 1024]
     assert [birth_of(pid) is not None for pid in harness.children()].count(True) == 1
-
-
-async def test_the_process_of_the_model_is_reported_to_the_engine(harness: LocalHarness) -> None:
-    """Should the run's process be killed, a later one ends it by this number."""
-    await harness.set_behaviors(TextReply("Yes."))
-    reported: list[dict[str, object]] = []
-    call = call_for()
-
-    await harness.agent().ask(
-        AgentRequest("Say something."),
-        call._replace(started=reported.append),
-    )
-
-    (pid,) = harness.children()
-    assert reported == [{"pid": pid, "born": birth_of(pid)}]
 
 
 async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarness) -> None:

@@ -1,7 +1,5 @@
 """A contract workflow on a real PostgreSQL: the same promises as on a file."""
 
-import select
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,9 @@ from signoff.errors import InvalidWorkflow
 from signoff.guarded_db.session import Connections
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.contract.library import Library, postgres_library
-from tests.patience import PATIENCE_SECONDS
 from tests.stubs.postgres import PostgresServer
 
 
@@ -119,33 +116,6 @@ def test_a_connection_that_the_server_closed_is_opened_again(library: Library) -
 
     assert connections.reader() is not before
     assert len(titles) == len(library.titles())
-
-
-def test_a_connection_that_another_thread_uses_counts_as_open(library: Library) -> None:
-    """An answer that is on its way looks like a server that has closed the connection."""
-    connections = Connections(library.address)
-    reader = connections.reader()
-    answered, may_end = threading.Event(), threading.Event()
-
-    def use() -> None:
-        with reader._lock:
-            raw = reader._db._db.pgconn  # type: ignore[attr-defined]  # PostgreSQL's
-            raw.send_query(b"SELECT 1")
-            assert select.select([raw.socket], [], [], PATIENCE_SECONDS)[0]
-            answered.set()
-            may_end.wait(PATIENCE_SECONDS)
-            while raw.get_result():
-                pass
-
-    thread = threading.Thread(target=use)
-    thread.start()
-    assert answered.wait(PATIENCE_SECONDS)
-    same = connections.reader() is reader
-    may_end.set()
-    thread.join(PATIENCE_SECONDS)
-
-    assert same
-    assert connections.reader() is reader
 
 
 async def test_many_concurrent_items_share_a_few_connections(library: Library) -> None:

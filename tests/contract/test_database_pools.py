@@ -20,7 +20,7 @@ from signoff.errors import NotAllowed, UsageError
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.staging import Committed, Marker
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS, wait_until
 
@@ -157,21 +157,6 @@ async def test_a_workflow_with_many_items_shares_a_small_pool(pooled: Pooled) ->
     assert result.status is Status.COMPLETED, result.reason
     assert pooled.lent() == 0
     assert len(pooled.titles()) == 22
-
-
-def test_a_transaction_of_sqlalchemy_lends_its_connection(tmp_path: Path) -> None:
-    """Programs pass what they have; it must not matter which object is around the connection."""
-    library = sqlite_library(tmp_path)
-    engine = _engine_for(library)
-    pooled = _alchemy(library, engine, engine.begin)
-
-    with SafeDatabaseClient.open(pooled.connect) as db:
-        done = add(db, "Ulysses")
-
-    assert done == Committed(1)
-    assert pooled.lent() == 0
-    assert pooled.titles() == ["Dune", "Emma", "Ulysses"]
-    engine.dispose()
 
 
 class Lent:

@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.dispatching import dispatcher_of, open_dispatcher
-from signoff.app.hand_over import hand_over, wake
+from signoff.app.hand_over import dispatcher_of, hand_over, open_dispatcher, wake
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.run_records import living_workers
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.errors import WriteFailed
-from signoff.runtime.dispatcher import DispatcherUnavailable, Rest
+from signoff.runtime.ports import DispatcherUnavailable, Rest
 from signoff.runtime.store_port import DispatchToken
 from tests.patience import PATIENCE_SECONDS, until, wait_until
 from tests.stubs.temporal import PROGRAM, TemporalServer

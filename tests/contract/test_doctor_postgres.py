@@ -1,13 +1,8 @@
 """What `doctor` reports about a real PostgreSQL server."""
 
 import os
-import struct
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from socketserver import BaseRequestHandler, ThreadingUnixStreamServer
-from tempfile import TemporaryDirectory
-from threading import Thread
 
 import psycopg
 import pytest
@@ -17,7 +12,7 @@ from signoff.app.doctor import Check, check_setup
 from signoff.app.home import init_home
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import StoreHealth
-from signoff.store.postgres.address import read_address
+from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql
 from signoff.store.postgres.store import PostgresStore
 from tests.stubs.postgres import PostgresServer
@@ -119,40 +114,3 @@ def test_a_server_that_does_not_answer_is_not_looked_for_on_the_disk(tmp_path: P
     assert "cannot be reached" in check.detail
     assert "path" not in check.remedy
     assert "signoff config show" in check.remedy
-
-
-def test_a_password_that_was_not_given_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server runs, so an operator must not look for the reason there."""
-    monkeypatch.delenv("PGPASSWORD", raising=False)
-    # The path of a socket must be short.
-    with TemporaryDirectory() as folder, asking_for_a_password(Path(folder)):
-        database = f"postgresql://worker@/team?host={folder}&passfile={os.devnull}"
-        init_home(tmp_path, {}).home.config.write_text(f"database: {database}\n")
-        check = looked_at(tmp_path)["database"]
-
-    assert not check.ready
-    assert check.detail == f"database team on {folder} needs a password, and none was given"
-    assert check.remedy == "set PGPASSWORD, or add the password to ~/.pgpass"
-
-
-@contextmanager
-def asking_for_a_password(folder: Path) -> Iterator[None]:
-    """Answers every connection as a server does that wants a password."""
-
-    class Answer(BaseRequestHandler):
-        def handle(self) -> None:
-            self.request.recv(8192)
-            # AuthenticationCleartextPassword
-            self.request.sendall(b"R" + struct.pack(">ii", 8, 3))
-            self.request.recv(8192)
-
-    with ThreadingUnixStreamServer(str(folder / ".s.PGSQL.5432"), Answer) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()

@@ -20,7 +20,7 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 from tests.agent_harness import Fault, Refusal, TextReply
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA

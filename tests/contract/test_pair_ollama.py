@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import UnknownName
 from signoff.pair import (
     AgentError,
-    AgentRole,
     CompletionReason,
     ModelNotFoundError,
     OllamaConfig,
     WorkflowError,
     create_reviewer_agent,
     create_writer_agent,
-    get_cached_agent,
     get_ollama_config,
     resume_pair,
     run_slogan_generation,
@@ -231,30 +228,3 @@ async def test_an_agent_of_a_missing_model_cannot_be_created(server: PairServer)
     """Rather than at its first message."""
     with pytest.raises(ModelNotFoundError):
         await create_writer_agent(OllamaConfig(base_url=server.url, model_name="nope"))
-
-
-async def test_a_message_that_fails_raises(server: PairServer) -> None:
-    """With the error of the server."""
-    writer = await create_writer_agent(get_ollama_config())
-    server.answer = lambda _prompt: Refusal(Fault.QUOTA)
-
-    with pytest.raises(AgentError):
-        await writer.send_message("x")
-
-
-async def test_agents_are_cached_by_role_and_whole_configuration(server: PairServer) -> None:
-    """By the model alone, an agent would keep the temperature of the first caller."""
-    config = get_ollama_config()
-    warm = config.model_copy(update={"temperature": 1.5})
-
-    first = await get_cached_agent(AgentRole.WRITER, config)
-
-    assert await get_cached_agent(AgentRole.WRITER, config.model_copy()) is first
-    assert await get_cached_agent(AgentRole.REVIEWER, config) is not first
-    assert (await get_cached_agent(AgentRole.WRITER, warm)).config.temperature == 1.5
-
-
-async def test_an_unknown_run_is_reported() -> None:
-    """A typo must not look like a finished session."""
-    with pytest.raises(UnknownName):
-        await resume_pair("nope", store=MemoryStore())

@@ -12,10 +12,9 @@ from signoff.guarded_db import postconditions
 from signoff.guarded_db.client import SafeDatabaseClient, Staged
 from signoff.guarded_db.impact import Impact
 from signoff.guarded_db.ports import Row
-from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.postconditions import Postcondition, Tables
 from signoff.guarded_db.staging import Committed, Marker, RolledBack, Unconfirmed
 from signoff.guarded_db.verdict import Allowed, StatementKind
-from signoff.guarded_db.view import ReadOnlyView
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
@@ -52,14 +51,14 @@ def db(library: Library, clock: FrozenClock) -> Iterator[SafeDatabaseClient]:
 
 
 def has(title: str) -> Postcondition:
-    def holds(view: ReadOnlyView) -> bool:
+    def holds(view: Tables) -> bool:
         return view.exists("SELECT 1 FROM books WHERE title = :title", {"title": title})
 
     return Postcondition(f"there is a book called {title}", holds)
 
 
 def failing(name: str, holds: object) -> Postcondition:
-    def check(_view: ReadOnlyView) -> bool:
+    def check(_view: Tables) -> bool:
         if isinstance(holds, Exception):
             raise holds
         return holds  # type: ignore[return-value]  # what an author without types may return
@@ -471,7 +470,7 @@ def test_a_condition_that_hangs_is_abandoned(
     monkeypatch.setattr(postconditions, "_GRACE_SECONDS", 0.01)
     woken, messages, over = threading.Event(), [], threading.Event()
 
-    def hang(view: ReadOnlyView) -> bool:
+    def hang(view: Tables) -> bool:
         woken.wait(PATIENCE_SECONDS)
         try:
             view.query("SELECT 1")
@@ -494,7 +493,7 @@ def test_a_condition_that_hangs_is_abandoned(
 def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, library: Library) -> None:
     """It must not make itself true."""
 
-    def cheat(view: ReadOnlyView) -> bool:
+    def cheat(view: Tables) -> bool:
         view.query("INSERT INTO books (title) VALUES ('Ulysses')")
         return True
 
@@ -510,7 +509,7 @@ def test_not_even_an_allowed_change_runs_inside_a_condition(
 ) -> None:
     """The database itself only allows reading from then on."""
 
-    def cheat(_view: ReadOnlyView) -> bool:
+    def cheat(_view: Tables) -> bool:
         insert = "INSERT INTO books (title) VALUES ('Ulysses')"
         db._db.run(insert, (), Allowed(StatementKind.INSERT, "books"))
         return True

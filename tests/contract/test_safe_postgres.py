@@ -9,11 +9,10 @@ import pytest
 
 from signoff.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
 from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.postconditions import Postcondition, Tables
 from signoff.guarded_db.postgres import PostgresConnection, numbered
 from signoff.guarded_db.staging import Committed, Marker, RolledBack
 from signoff.guarded_db.verdict import Allowed, StatementKind
-from signoff.guarded_db.view import ReadOnlyView
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer
 from tests.unit.guarded_db.attacks import SHARED, lines
@@ -146,7 +145,7 @@ def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(
 ) -> None:
     """The run is resumed later, and does the work once."""
 
-    def broken(view: ReadOnlyView) -> bool:
+    def broken(view: Tables) -> bool:
         pid = view.value("SELECT pg_backend_pid()")
         library.rows(f"SELECT pg_terminate_backend({pid})")
         return view.exists("SELECT 1 FROM books")

@@ -21,7 +21,7 @@ from signoff.core.outcome import Status
 from signoff.core.step import Result
 from signoff.runtime import owner
 from signoff.runtime.engine import Engine
-from signoff.runtime.listener_port import Topic
+from signoff.runtime.store_port import Topic
 from signoff.store.postgres import listener as server_listener
 from signoff.store.postgres.queries import channel_of
 from signoff.store.postgres.store import PostgresStore

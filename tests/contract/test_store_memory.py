@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.store_suite import StoreSuite
 from tests.store_suite.journal_writer import NewStore
 

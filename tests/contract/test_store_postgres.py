@@ -10,20 +10,16 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from signoff.app.project import open_project
 from signoff.core.outcome import Status
 from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.remedies import SetUpStore
 from signoff.runtime.owner import is_alive, this_process
+from signoff.store.connection import Migration
 from signoff.store.postgres import schema
 from signoff.store.postgres import store as postgres_store
-from signoff.store.postgres.address import read_address
-from signoff.store.postgres.connection import ServerConnection
-from signoff.store.postgres.kind import set_up
-from signoff.store.postgres.schema import LATEST, migrate, setup_sql, shipped_migrations
+from signoff.store.postgres.connection import read_address
+from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
-from signoff.store.schema import Migration
-from signoff.web.route_params import ProjectPool
 from tests.store_suite import StoreSuite
 from tests.store_suite.journal_writer import (
     ANN,
@@ -151,19 +147,6 @@ def test_a_commit_that_another_runner_overtook_is_still_refused(
     assert run.events() == ['[{"e":"run-1"}]']
 
 
-def test_a_run_that_waits_is_released_once_if_the_answer_was_lost(
-    store: PostgresStore, network: CutConnection
-) -> None:
-    """A run that believes it was woken would spin."""
-    run = start_run(store)
-
-    network.cut_after("run-2")
-    result = run.wait(opened=[new_request()])
-
-    assert (network.cuts, result.accepted, result.wake) == (1, True, False)
-    assert store.row("run").status is Status.WAITING
-
-
 def test_an_answer_that_was_not_confirmed_counts_once(
     store: PostgresStore, network: CutConnection
 ) -> None:
@@ -278,26 +261,6 @@ def test_tables_of_a_newer_version_are_left_alone(url: str) -> None:
         PostgresStore(url)
 
 
-async def test_a_page_is_refused_while_the_tables_are_newer_than_its_server(
-    url: str, tmp_path: Path
-) -> None:
-    """The web server keeps its connections while an administrator upgrades the tables."""
-    environment = {"SIGNOFF_DATABASE": url, "XDG_CONFIG_HOME": str(tmp_path / "none")}
-    with open_project(tmp_path, environment, create=True) as project:
-        pool = ProjectPool(project)
-        assert await pool.call(lambda lent: lent.store.rows()) == []
-
-        _set_version(url, LATEST + 1)
-        # First the connection that it has, then a new one.
-        for _ in range(2):
-            with pytest.raises(StoreTooNew, match="upgrade signoff"):
-                await pool.call(lambda lent: lent.store.rows())
-        _set_version(url, LATEST)
-
-        assert await pool.call(lambda lent: lent.store.rows()) == []
-        pool.close()
-
-
 @pytest.fixture
 def next_version(monkeypatch: pytest.MonkeyPatch) -> int:
     """Makes this program one version newer, with another migration; returns the tables' number."""
@@ -323,37 +286,6 @@ def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> Non
         PostgresStore(url)
 
     assert caught.value.remedies == (SetUpStore(),)
-
-
-@pytest.mark.parametrize("how", ["as the owner", "by an administrator"])
-def test_tables_of_an_older_version_keep_their_runs_when_they_are_upgraded(
-    url: str, how: str, next_version: int
-) -> None:
-    """Doing it twice changes nothing: of two administrators, both may believe it is their task."""
-    address = read_address(url)
-    with closing(ServerConnection(address)) as server:
-        server.open()
-        server.perform(lambda session: migrate(session, address, schema.shipped_migrations()[:1]))
-    with _admin(url) as admin:
-        _create_role(admin)
-        admin.execute(
-            f"INSERT INTO {address.schema}.runs (name, workflow, target, definition, description,"
-            " status, needs, created_at, updated_at) VALUES"
-            " ('late', 'w', 't', 'd', '', 'queued', '[]', 2, 2),"
-            " ('early', 'w', 't', 'd', '', 'queued', '[]', 1, 1)"
-        )
-
-        for _ in range(2):
-            if how == "as the owner":
-                assert set_up(url) == next_version
-            else:
-                admin.execute(setup_sql(address, ROLE))
-        labels = admin.execute(f"SELECT count(*) FROM {address.schema}.labels").fetchall()
-
-    assert labels == [(2,)]
-    with closing(PostgresStore(url)) as store:
-        claimed = store.claim(this_process(), [], is_alive, 4)
-        assert [row.name for row in claimed] == ["early", "late"]
 
 
 def test_a_claim_reads_the_first_runs_of_a_long_queue_and_not_all_of_it(
@@ -419,14 +351,3 @@ def test_a_look_for_work_that_finds_nothing_is_no_news_for_others(url: str) -> N
         assert store.claim(this_process(), ["gpu"], is_alive, 4) == []
 
         assert other.changes() == before
-
-
-def test_a_commit_works_after_the_driver_has_dropped_every_plan(url: str) -> None:
-    """It does so after a rollback, and a worker would lose its runs."""
-    with closing(PostgresStore(url)) as store:
-        run = start_run(store)
-        assert all(run.append().accepted for _ in range(3))
-
-        store._server.perform(lambda session: session.run("DEALLOCATE ALL"))
-
-        assert all(run.append().accepted for _ in range(3))

@@ -9,9 +9,9 @@ import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.hand_over import hand_over, wake
-from signoff.app.metrics import metrics_text
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
+from signoff.app.run_records import metrics_text
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from tests.patience import until, wait_until

@@ -5,14 +5,12 @@ import signal
 import sys
 from typing import Any
 
-from signoff.guarded_db.address import read_address
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.ports import Connection
-from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.sources import connect
+from signoff.guarded_db.postconditions import Postcondition, Tables
+from signoff.guarded_db.sources import connect, read_address
 from signoff.guarded_db.staging import Applied, Marker
 from signoff.guarded_db.verdict import Allowed, Params
-from signoff.guarded_db.view import ReadOnlyView
 
 MARKER = Marker("run-1", "edit", 1)
 KILLS = (
@@ -60,7 +58,7 @@ class KillingConnection:
 
 
 def do_step(client: SafeDatabaseClient, moment: str = "") -> Applied:
-    def holds(view: ReadOnlyView) -> bool:
+    def holds(view: Tables) -> bool:
         kill_if(moment == "in a condition")
         return view.exists("SELECT 1 FROM books WHERE title = 'Ulysses'")
 

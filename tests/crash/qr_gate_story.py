@@ -13,8 +13,7 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Store
-from signoff.skills.qr.gate import QRGate
-from signoff.skills.qr.record_file import qr_file, read_record, record
+from signoff.skills.qr import QRGate, qr_file, read_record, record
 from signoff.skills.state import STATE_DIR
 from signoff.testing import EffectLog, ScriptedAgent
 from tests import preload  # noqa: F401

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from signoff.skills.qr.record_file import record
+from signoff.skills.qr import record
 
 remaining = int(sys.argv[3])
 

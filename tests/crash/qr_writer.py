@@ -6,7 +6,7 @@ Usage: `qr_writer.py FILE ID`.
 import sys
 from pathlib import Path
 
-from signoff.skills.qr.record_file import record
+from signoff.skills.qr import record
 
 if __name__ == "__main__":
     path, item = sys.argv[1:]

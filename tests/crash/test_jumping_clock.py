@@ -10,7 +10,7 @@ from signoff.core.spend import Limits
 from signoff.errors import RunBusy
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Owner
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step
 

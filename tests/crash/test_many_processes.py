@@ -11,7 +11,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.fold import fold
 from signoff.core.outcome import Status
-from signoff.store.postgres.address import read_address
+from signoff.store.postgres.connection import read_address
 from signoff.testing import EffectLog
 from tests.crash.concurrent_runs import PROCESSES, RUNS_PER_PROCESS, expected
 from tests.patience import PATIENCE_SECONDS

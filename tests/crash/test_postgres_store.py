@@ -1,4 +1,4 @@
-"""Runs of every notation, killed again and again on a PostgreSQL server.
+"""Stories that are killed again and again on a PostgreSQL server.
 
 `make test-postgres` kills every story at every write there.
 """
@@ -10,27 +10,16 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.testing import crash_at
 from signoff.testing.crash import Story
-from tests.crash import (
-    contract_story,
-    flow_story,
-    pair_story,
-    question_story,
-    review_story,
-    session_story,
-    skill_story,
-)
+from tests.crash import contract_story, gate_story, qr_gate_story, report_story
 from tests.stubs.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 
 STORIES: dict[str, Story] = {
     "contract": contract_story.story,
-    "flow": flow_story.story,
-    "pair": pair_story.simple,
-    "question": question_story.story,
-    "review": review_story.story,
-    "session": session_story.by_hand,
-    "skill": skill_story.story,
+    "gate": gate_story.story,
+    "quality review": qr_gate_story.story,
+    "report": report_story.story,
 }
 
 

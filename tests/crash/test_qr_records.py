@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from signoff.skills.qr.record_file import read_record
+from signoff.skills.qr import read_record
 
 PROGRAM = Path(__file__).with_name("qr_writer.py")
 WRITERS = 24

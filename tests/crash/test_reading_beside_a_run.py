@@ -3,7 +3,7 @@ import sys
 import threading
 from pathlib import Path
 
-from signoff.app.metrics import metrics_text
+from signoff.app.run_records import metrics_text
 from signoff.core.codec import encode
 from signoff.core.events import to_json
 from signoff.runtime.store_port import Store

@@ -11,10 +11,10 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import Question, Response
 from signoff.core.run_state import RunState
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.disk import Disk
 from signoff.store.rundir.layout import EndView, Layout
+from signoff.store.sqlite import MemoryStore
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Killed, Story, tree
 
 Stage = Callable[[Story], object]

@@ -7,10 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 
 from signoff.core import events as ev
-from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.context import StepContext
-from signoff.core.fold import fold
+from signoff.core.fold import fold, state_from_json
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.core.step import Condition, StepDef
@@ -26,7 +25,7 @@ from signoff.core.transitions import (
 from signoff.core.workflow import Workflow
 from signoff.errors import StepFailed
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 from tests.property.workflows import Choose, Drive, choices, workflows
 

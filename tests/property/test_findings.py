@@ -4,10 +4,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, summarize_round
-from signoff.review.severity import Severity
 
 PASSAGES = [
     "The first passage is about one thing.",

@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signoff.core import events as ev
-from signoff.core.checkpoint import state_from_json, state_to_json
 from signoff.core.codec import decode, encode
 from signoff.core.effects import EffectId, EffectKind
-from signoff.core.fold import fold
+from signoff.core.fold import fold, state_from_json, state_to_json
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState

@@ -8,6 +8,7 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import ArtifactVersion
@@ -15,7 +16,6 @@ from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.lasting_decision import LastingDecision, dismissed_before
-from signoff.review.severity import Severity
 
 BAD = "x = 1"
 PATH = "code.py"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from signoff.app.hand_over import hand_over
 from signoff.app.start import plan
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
 from tests.unit.web.review_project import TARGET, review_project, work

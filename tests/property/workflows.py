@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from signoff.core import events as ev
 from signoff.core.delta import Append, Delta, diff
-from signoff.core.error_info import ErrorInfo
 from signoff.core.fold import evolve
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import RunState, Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
-from signoff.core.stop_reason import StepDecided
+from signoff.core.stop_reason import ErrorInfo, StepDecided
 from signoff.core.transitions import (
     STOP,
     Chosen,

@@ -1,9 +1,13 @@
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from signoff.agents.weights import SMOLLM2, State, model_cache
 from tests.real.vendors import KEY, KEY_NAME, VENDORS, Vendor
 from tests.stubs.vendors.server import Turn, VendorStub
 
@@ -19,6 +23,22 @@ def vendor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> V
         pytest.skip(missing)
     monkeypatch.setenv(KEY_NAME, KEY)
     return one
+
+
+RUNNER = Path(__file__).parents[2] / ".model-env"
+"""Where `make model` puts what runs the model; it is too large for the environment of the tests."""
+
+
+@pytest.fixture
+def small_model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the small model importable; skips the test if it is not installed."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
+    weights = model_cache(os.environ).state(SMOLLM2)
+    if find_spec("xllamacpp") is None or weights is not State.READY:
+        missing = "the real local model is not here; run: make model"
+        if request.config.getoption("--real"):
+            pytest.fail(missing)
+        pytest.skip(missing)
 
 
 @pytest.fixture

@@ -4,31 +4,18 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from signoff.agents.weights import FOLDER_VARIABLE, SMOLLM2, State, model_cache
+from signoff.agents.weights import FOLDER_VARIABLE, SMOLLM2, model_cache
 from tests.acceptance.doc_blocks import sections
 from tests.acceptance.doc_runner import DocRunner
+from tests.real.conftest import RUNNER
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.usefixtures("small_model")]
 
-RUNNER = Path(__file__).parents[2] / ".model-env"
 PROGRAM = str(Path(sys.executable).with_name("signoff"))
-
-
-@pytest.fixture(autouse=True)
-def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skips the test if the model is not installed."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
-    weights = model_cache(os.environ).state(SMOLLM2)
-    if find_spec("xllamacpp") is None or weights is not State.READY:
-        missing = "the real local model is not here; run: make model"
-        if request.config.getoption("--real"):
-            pytest.fail(missing)
-        pytest.skip(missing)
 
 
 def test_the_small_model_fixes_its_text_until_it_is_approved(tmp_path: Path) -> None:

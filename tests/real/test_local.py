@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +10,16 @@ import pytest
 
 from signoff.agents.local import LocalModel
 from signoff.agents.local_process import model_queue
-from signoff.agents.weights import SMOLLM2, State, model_cache
-from signoff.app.agents import build_agents
-from signoff.app.settings import AgentSettings
-from signoff.core.context import StepContext
+from signoff.agents.weights import SMOLLM2, model_cache
 from signoff.core.effects import AgentRequest, EffectId
-from signoff.core.outcome import Outcome, Status
-from signoff.core.step import StepDef
-from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadOutput, AgentBadRequest
+from signoff.errors import AgentBadOutput
 from signoff.runtime.effect_errors import usage_of
-from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
-from signoff.store.sqlite import SqliteStore
 from tests.agent_harness import ask
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.usefixtures("small_model")]
 
-RUNNER = Path(__file__).parents[2] / ".model-env"
-"""Where `make model` puts what runs the model; it is too large for the environment of the tests."""
 
 SENTENCE = "Write one sentence about tea."
 FRUITS = {
@@ -43,18 +31,6 @@ FRUITS = {
     "required": ["fruits", "kind"],
     "additionalProperties": False,
 }
-
-
-@pytest.fixture(autouse=True)
-def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the model runner importable, or skips the tests if it is not installed."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
-    weights = model_cache(os.environ).state(SMOLLM2)
-    if find_spec("xllamacpp") is None or weights is not State.READY:
-        missing = "the real local model is not here; run: make model"
-        if request.config.getoption("--real"):
-            pytest.fail(missing)
-        pytest.skip(missing)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -91,16 +67,6 @@ async def test_it_answers_and_streams() -> None:
     assert (usage.usd, usage.model) == (0.0, "smollm2-135m")
     assert (usage.tokens_in or 0) > 5
     assert (usage.tokens_out or 0) > 5
-
-
-async def test_it_follows_the_system_prompt() -> None:
-    """The model's own template puts another one there when none is given."""
-    long = await ask(LocalModel(), SENTENCE, system="You answer in French. " * 20)
-    short = await ask(LocalModel(), SENTENCE)
-
-    assert long.usage is not None
-    assert short.usage is not None
-    assert (long.usage.tokens_in or 0) > (short.usage.tokens_in or 0) + 50
 
 
 async def test_it_keeps_to_a_schema() -> None:
@@ -156,18 +122,6 @@ async def test_an_answer_cut_off_by_its_limit_is_refused() -> None:
     assert (usage.tokens_out, usage.usd) == (5, 0.0)
 
 
-async def test_a_prompt_that_does_not_fit_is_refused() -> None:
-    """Cut silently, it would be answered with confidence."""
-    with pytest.raises(AgentBadRequest, match="at most 512"):
-        await ask(LocalModel(context=512), "word " * 1000)
-
-
-async def test_a_schema_no_grammar_can_be_made_of_is_refused() -> None:
-    """The library says what it cannot do; trying again would not help."""
-    with pytest.raises(AgentBadRequest, match="does not accept the request"):
-        await ask(LocalModel(), SENTENCE, schema={"$ref": "elsewhere.json"})
-
-
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="shows no sockets of a process")
 async def test_no_other_process_can_use_it() -> None:
     """The library starts an HTTP server by itself, which must not be reachable."""
@@ -178,29 +132,6 @@ async def test_no_other_process_can_use_it() -> None:
     )
 
     assert await asyncio.to_thread(ports_of, pids[0]) == set()
-
-
-async def test_it_writes_and_fills_a_form_in_a_run(tmp_path: Path) -> None:
-    """It is configured in the settings, recorded, counted and free."""
-    agents = build_agents({"writer": AgentSettings("local", options={"max_tokens": 200})})
-    store = SqliteStore(tmp_path / "signoff.db")
-
-    async with Engine(store, agents=agents) as engine:
-        result = await engine.start(TEA, name="tea")
-
-    assert result.status is Status.COMPLETED
-    assert "tea" in result.state["draft"].lower()
-    assert set(result.state["form"]) == {"fruits", "kind"}
-    assert (result.spend.calls, result.spend.usd) == (2, 0.0)
-
-
-async def write(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
-    draft = await ctx.ask("writer", SENTENCE, key="draft")
-    form = await ctx.ask("writer", "Name three fruits.", key="form", schema=FRUITS)
-    return Outcome.OK, {"draft": draft.text, "form": form.value}
-
-
-TEA = Workflow("tea", StepDef("write", handler=write, next={Outcome.OK: None}))
 
 
 def call(**heard: Any) -> Call:

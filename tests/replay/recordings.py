@@ -9,7 +9,7 @@ from pathlib import Path
 
 from signoff.errors import WriteFailed
 from signoff.runtime.store_port import Commit, CommitResult
-from signoff.store.schema import migrate, shipped_migrations
+from signoff.store.connection import migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import WrappedStore
 

@@ -34,10 +34,9 @@ from signoff.documents.python_files import extend_import_path
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
-from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import path_from
 from signoff.runtime.ports import Call, Capabilities
-from signoff.runtime.process import run_process
+from signoff.runtime.process import call_mark, run_process
 from signoff.runtime.scratch import scratch_folder
 
 SEVERITY_WORDS = {

@@ -51,9 +51,8 @@ from signoff.errors import (
 )
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import Secrets, program_environment
-from signoff.runtime.orphans import call_mark, end_orphans
 from signoff.runtime.ports import Call, Capabilities
-from signoff.runtime.process import Sink, run_process
+from signoff.runtime.process import Sink, call_mark, end_orphans, run_process
 from signoff.runtime.scratch import scratch_folder
 
 TIMEOUT_SECONDS = 1800.0

@@ -1,30 +1,51 @@
-"""Builds agents from settings, including those that need none, and checks settings and health."""
+"""Builds agents from settings, including those that need none, and checks settings and health.
+
+Also the weights of local models: what is there, and what has to be downloaded.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.agents.base import Health, health_of, models_of
-from signoff.agents.kinds import PROGRAMS, WITHOUT_SETTINGS, missing_key
+from signoff.agents.kinds import (
+    AUTO,
+    DEFAULT_AGENT,
+    MANUAL,
+    PROGRAMS,
+    WITHOUT_SETTINGS,
+    missing_key,
+)
 from signoff.agents.options import option_names
-from signoff.app.option_check import origin_of, unknown_option_problems
-from signoff.app.settings import AgentSettings, Settings
+from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
+from signoff.app.home import expected_home
+from signoff.app.settings import (
+    AgentSettings,
+    Settings,
+    load_settings,
+    origin_of,
+    unknown_option_problems,
+)
+from signoff.app.trust import check_trust
 from signoff.core.effects import AgentRequest, Reply
 from signoff.documents.python_files import extend_import_path, make_importable
-from signoff.errors import AgentBadRequest, ConfigError, Problem
-from signoff.remedies import Resume
+from signoff.errors import AgentBadRequest, AgentError, ConfigError, Problem, UnknownName
+from signoff.notation import AgentJob, Ask, CompileContext
+from signoff.remedies import CheckSetup, PassOption, Resume
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
 
 # What only asks agents is imported where it is used: checking a flow asks none, and need not
 # wait for asyncio.
 if TYPE_CHECKING:
     from signoff.agents.auto import Candidate
-    from signoff.runtime.agent_limits import AgentLimits
+    from signoff.runtime.services import AgentLimits
 
 
 PROGRAM_KINDS = frozenset({*PROGRAMS, "command", "check"})
@@ -79,7 +100,7 @@ def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits
 
     Agents that are programs have a limit even if none is set: each call is a process.
     """
-    from signoff.runtime.agent_limits import AgentLimits
+    from signoff.runtime.services import AgentLimits
 
     known = known_agents(settings)
     return {
@@ -397,3 +418,185 @@ def _code(agent: AgentSettings) -> tuple[str, str]:
 
 def _agent_origin(settings: Settings, agent: str, key: str = "kind") -> str:
     return origin_of(settings, f"agents.{agent}.{key}", f"agents.{agent}")
+
+
+def find_not_ready(
+    settings: Mapping[str, AgentSettings], asks: Iterable[Ask], root: Path
+) -> dict[str, Health]:
+    """Returns the agents that could not do their job now, with the model if a step names one.
+
+    An agent with a fallback that is ready can be asked, and so can one whose check took too long.
+    Unknown agents are left out.
+    """
+    known = known_agents(settings)
+    chains = {ask: list(_chain(known, ask)) for ask in asks if ask.agent in known}
+    if not chains:
+        return {}
+    checked = {_label(ask): ask for chain in chains.values() for ask in chain}
+    agents = {label: _agent(known, ask, root) for label, ask in checked.items()}
+    found = check_some(agents)
+
+    def health(ask: Ask) -> Health:
+        return _unfit(ask.job, agents[_label(ask)], found[_label(ask)]) or found[_label(ask)]
+
+    return {
+        _label(ask): health(ask)
+        for ask, chain in chains.items()
+        if not any(health(each).ready or health(each).timed_out for each in chain)
+    }
+
+
+def refuse_unfit(settings: Mapping[str, AgentSettings], asks: Iterable[Ask]) -> None:
+    """Raises `ConfigError` if an agent could never do what it would be asked for."""
+    agents = build_agents(settings)
+    known = [ask for ask in asks if ask.agent in agents]
+    found = {ask.agent: _unfit(ask.job, agents[ask.agent], Health(False, "")) for ask in known}
+    refuse_not_ready({name: health for name, health in found.items() if health is not None})
+
+
+def _unfit(job: AgentJob, agent: object, health: Health) -> Health | None:
+    """Returns why an agent can never do a job, however ready it is; None if it can."""
+    can = capabilities_of(agent)
+    if can.deterministic and job in (AgentJob.WRITE, AgentJob.JUDGE):
+        why = f"it only checks and cannot {job.value}"
+        return Health(False, why, "name another agent", unfit=True)
+    if not can.judges and job in (AgentJob.REVIEW, AgentJob.JUDGE):
+        what = f" ({health.detail})" if health.ready else ""
+        remedy = "name another agent, or let checks review"
+        return Health(False, f"it is too small to {job.value}{what}", remedy, unfit=True)
+    return None
+
+
+def refuse_not_ready(
+    not_ready: Mapping[str, Health], *, by_name: bool = True, option: str = "agent"
+) -> None:
+    """Raises `ConfigError` with what each agent needs, if one cannot answer.
+
+    `by_name` tells whether a single agent can be replaced, or only all of them; `option` is the one
+    that replaces them.
+    """
+    if not not_ready:
+        return
+    reasons = "; ".join(
+        f"{name} {'cannot be asked' if each.unfit else 'is not ready'}: {describe(each)}"
+        for name, each in not_ready.items()
+    )
+    remedies = dict.fromkeys(remedy for each in not_ready.values() for remedy in each.remedies)
+    named = [label.split()[0] for label in not_ready if by_name]
+    others = [f"{name}={MANUAL}" for name in named if name not in (AUTO, DEFAULT_AGENT)]
+    by_hand = PassOption(option, next(iter(others), MANUAL))
+    raise ConfigError(
+        f"{reasons}. Nothing was started; fix that, name another agent, or answer by hand",
+        remedy=(*remedies, by_hand, CheckSetup()),
+    )
+
+
+def describe(health: Health) -> str:
+    """Returns why an agent is not ready, and the vendor's command that changes it."""
+    if not health.remedy or health.remedy in health.detail:
+        return health.detail
+    return f"{health.detail} ({health.remedy})"
+
+
+def _label(ask: Ask) -> str:
+    name, model, _job = ask
+    return f"{name} with the model {model}" if model else name
+
+
+def _chain(known: Mapping[str, AgentSettings], ask: Ask) -> Iterator[Ask]:
+    """Yields an agent and its fallbacks, which are asked without the name of a model."""
+    yield ask
+    seen, at = {ask.agent}, known[ask.agent].fallback
+    while at is not None and at in known and at not in seen:
+        yield Ask(at, None, ask.job)
+        seen.add(at)
+        at = known[at].fallback
+
+
+def _agent(known: Mapping[str, AgentSettings], ask: Ask, root: Path) -> object:
+    """Returns the agent as the step asks it: its health then covers the model of the step."""
+    name, model, _job = ask
+    own = known[name]
+    factory = known_factory(name, own, root) if model is not None else None
+    if factory is not None and "model" in (option_names(factory) or ()):
+        own = replace(own, options={**own.options, "model": model})
+    return build_agents({**known, name: replace(own, fallback=None)})[name]
+
+
+DEFAULT = SMOLLM2.name
+"""The model that is downloaded if none is named."""
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """One model of the catalog, and its state on this machine."""
+
+    name: str
+    state: State
+    size: int
+    """Of its file, in bytes."""
+    licence: str
+    summary: str
+    path: Path
+    """Where its file is, or would be."""
+
+
+def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
+    """Returns every model of the catalog, with its state on this machine."""
+    cache = model_cache(environment)
+    return [_listed(each, cache) for each in cache.catalog.values()]
+
+
+async def list_server_models(name: str, start: Path, environment: Mapping[str, str]) -> list[str]:
+    """Returns the models that an agent of the project lists, such as those of its server."""
+    home = expected_home(start, environment)
+    settings = load_settings(home, environment)
+    check_trust(home, settings)
+    agents: dict[str, Agent] = {**build_agents(settings.agents)}
+    if name not in agents:
+        raise UnknownName("agent", name, agents)
+    context = CompileContext(home.root, home.path, settings=settings.sections)
+    for notation in plugins.notations():
+        if notation.agents:
+            agents |= plugins.load(notation.agents)(context)
+    try:
+        return await models_of(agents[name])
+    except AgentError as error:
+        if hint := (await health_of(agents[name])).remedy:
+            error.args = (f"{error}; {hint}",)
+        raise
+
+
+async def pull_model(
+    name: str,
+    environment: Mapping[str, str],
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    waiting: Callable[[], None] = lambda: None,
+) -> tuple[ListedModel, bool]:
+    """Downloads a model, unless it is installed and intact; returns it and whether it did."""
+    # Imported here because only a download needs a client for HTTP.
+    from signoff.agents.weights import fetch
+
+    cache = model_cache(environment)
+    weights = cache.find(name)
+    fetched = await fetch(cache, weights, progress=progress, waiting=waiting)
+    return _listed(weights, cache), fetched
+
+
+def can_run_models() -> bool:
+    """Tells whether the runtime for local models is installed."""
+    return find_spec("xllamacpp") is not None
+
+
+def remove_model(name: str, environment: Mapping[str, str]) -> tuple[ListedModel, int]:
+    """Deletes a model's weights; returns the model and the bytes freed, 0 if it was missing."""
+    cache = model_cache(environment)
+    weights = cache.find(name)
+    freed = cache.remove(weights)
+    return _listed(weights, cache), freed
+
+
+def _listed(weights: Weights, cache: ModelCache) -> ListedModel:
+    state, path = cache.state(weights), cache.path(weights)
+    return ListedModel(weights.name, state, weights.size, weights.licence, weights.summary, path)

@@ -1,4 +1,4 @@
-"""Records answers to requests. Every surface uses `record_answer` and nothing else.
+"""Lists requests and records their answers. Every surface uses `record_answer` and nothing else.
 
 An answer is checked against its request, bound to the digest of what was shown, and
 stored once, with its author, time and reason.
@@ -7,30 +7,35 @@ stored once, with its author, time and reason.
 from __future__ import annotations
 
 import getpass
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
-from signoff.app.project import Project
-from signoff.app.worker_token import refuse_worker
+from signoff.app.history import form_of, load_state
+from signoff.app.next_commands import answer_commands
+from signoff.app.project import WORKER_VARIABLE, Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT, text_digest
-from signoff.core.presence import needs_presence
 from signoff.core.requests import (
+    PRESENCE,
     AnswerForm,
     Edits,
     ItemState,
     check_answer,
     describe_default,
     is_open_to_agents,
+    needs_presence,
+    options_of,
 )
 from signoff.errors import (
     AgentBadOutput,
     InvalidAnswer,
     RequestClosed,
     StaleApproval,
+    UnknownName,
     UnreadableFile,
     UnsafePath,
     UsageError,
@@ -38,12 +43,14 @@ from signoff.errors import (
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.file_read import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
-from signoff.runtime.store_port import InboxItem
+from signoff.runtime.store_port import InboxItem, InboxLine, RunRow
 from signoff.store.rundir.answers import FileAnswer
-from signoff.store.rundir.files import RunFiles, file_path
+from signoff.store.rundir.files import HITL, RunFiles, file_path
+from signoff.store.rundir.questions import prompt_name
 
 if TYPE_CHECKING:
     from signoff.passkeys.presence import Proof
+
 
 LONGEST_NUMBER = 18
 """The most digits of a request's number; more do not fit into the database."""
@@ -187,12 +194,6 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
             raise UsageError(
                 f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
             )
-
-
-def form_of(project: Project, item: InboxItem) -> dict[str, Any]:
-    """Returns the full request as it was opened."""
-    form: dict[str, Any] = decode(item.form, project.store.blob)
-    return form
 
 
 def title_of(form: dict[str, Any]) -> str:
@@ -349,3 +350,197 @@ def _other_requests(project: Project) -> str:
         return ""
     listed = ", ".join(f"#{item.id} ({item.run})" for item in others)
     return f"; pending in other runs: {listed}"
+
+
+# A worker that has the token of its run in its environment can take and submit the work of that
+# run, and nothing that a human decides. It is a guard rail: a process of the same user can remove
+# the variable, or open the database without signoff.
+
+_PREFIX = "signoff-worker-"
+
+
+def token_of(project: Project, row: RunRow) -> str:
+    """Returns the token of a run for its workers."""
+    seed = load_state(project, row).seed
+    return _PREFIX + hashlib.sha256(f"worker of {seed}".encode()).hexdigest()[:32]
+
+
+def check_token(project: Project, row: RunRow) -> None:
+    """Raises if this is a worker of another run."""
+    token = project.worker_token
+    if token and token != token_of(project, row):
+        raise UsageError(
+            f"the token in {WORKER_VARIABLE} does not belong to run {row.name!r}; a worker does "
+            "the work of its own run only"
+        )
+
+
+def refuse_worker(project: Project, what: str) -> None:
+    """Raises if this is a worker; `what` is what only a human may do."""
+    refuse_token(project.worker_token, what)
+
+
+def refuse_token(token: str, what: str) -> None:
+    """Raises if there is the token of a worker, for what needs no open project."""
+    if token:
+        raise UsageError(
+            f"a worker cannot {what}: {WORKER_VARIABLE} is set; a human does this without it"
+        )
+
+
+def answer_as_agent(project: Project, number: int, answer: AnswerInput) -> InboxItem:
+    """Records an agent's answer to a question or a choice that is open to agents.
+
+    Anything else is refused: approvals, requests that are for humans, and work.
+    """
+    if answer.digest is None:
+        raise InvalidAnswer("give the digest of the request as it was shown")
+    return record_answer(replace(project, for_agent=True), number, answer)
+
+
+# An edit of the approver goes into the file itself, like any other edit, and is then approved: the
+# answer records what the file contains at that moment.
+
+
+@dataclass(frozen=True)
+class FileDraft:
+    """The file of an approval as it is now."""
+
+    path: str
+    text: str
+    digest: str
+    """Empty if it does not exist yet."""
+
+
+def file_to_edit(project: Project, item: InboxItem) -> FileDraft | None:
+    """Returns the file that the approver of a request may edit; None if there is none.
+
+    Raises `UnreadableFile` if it is not text.
+    """
+    form = form_of(project, item)
+    if form.get("edits") != Edits.ACCEPT:
+        return None
+    path = str(form["path"])
+    found = read_text(RunFiles(project.home.runs), project.secrets, item.run, path)
+    if found is None:
+        return FileDraft(path, "", "")
+    return FileDraft(path, found.text, found.digest)
+
+
+def approve_edited(
+    project: Project, number: int, answer: AnswerInput, text: str, file_digest: str
+) -> InboxItem:
+    """Writes a text into the file of an approval and approves it.
+
+    Raises `StaleApproval` if the file is no longer the one with `file_digest`, which the approver
+    has seen.
+    """
+    item = project.store.item(number)
+    file = file_to_edit(project, item)
+    if file is None:
+        raise InvalidAnswer(f"request #{number} has no file that can be edited")
+    if file.digest != file_digest:
+        raise StaleApproval(f"{file.path} has changed since it was shown; look at it again")
+    if text_digest(text) != file.digest:
+        RunFiles(project.home.runs).write(item.run, file.path, text)
+    return record_answer(project, number, answer)
+
+
+def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
+    """Returns the pending requests of one run or of all, oldest first.
+
+    Their forms, which can be long, are not read; `request_to_json` reads the one it needs.
+    """
+    name = project.run(run).name if run is not None else None
+    return [line for line in project.store.waiting() if name in (None, line.run)]
+
+
+def request_line(project: Project, line: InboxLine) -> dict[str, Any]:
+    """Returns a request as a list shows it, with its title; what it shows is not read."""
+    form = decode(project.store.item(line.id).form, lambda digest: digest)
+    return {**line._asdict(), "number": line.id, "title": title_of(form),
+            "question_id": form.get("question_id")}  # fmt: skip
+
+
+def refuse_reference_as_answer(project: Project, word: str) -> None:
+    """Raises `UsageError` if a text given as the answer names a request or a run.
+
+    The user has most likely forgotten the answer itself, and an answer cannot be undone.
+    """
+    if _is_request(project, word) or project.has_run(word):
+        raise UsageError(
+            f"the answer is missing: {word!r} is a request or a run (if it is the answer itself, "
+            "give the request or the run too)",
+            remedy=AnswerRequest(word.removeprefix("#")),
+        )
+
+
+def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
+    """Returns a request as plain values, with the commands that answer it."""
+    form = form_of(project, item)
+    return {
+        "number": item.id,
+        "run": item.run,
+        "step": item.step,
+        "kind": item.kind,
+        "title": title_of(form),
+        "prompt": item.prompt,
+        "prompt_file": _prompt_file(project, item),
+        "options": options_of(form),
+        "questions": form.get("questions") or [],
+        "shown": form.get("shown") or {},
+        "path": form.get("path"),
+        "file": _file(project, item, form),
+        "edits": form.get("edits"),
+        "schema": form.get("schema"),
+        "question_id": form.get("question_id"),
+        "digest": item.digest,
+        "presence": bool(form.get(PRESENCE)),
+        "opened_at": item.opened_at,
+        "deadline": item.deadline,
+        "default": form.get("default"),
+        "at_deadline": describe_default(form) if item.deadline is not None else None,
+        "state": item.state,
+        "answer": answer_to_json(item),
+        "commands": answer_commands(item, form, project.clock.now()),
+    }
+
+
+def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
+    """Returns the answer, its author and its time; None if there is none yet."""
+    if item.answer is None:
+        return None
+    answer = json.loads(item.answer)
+    return {
+        "value": answer.get("value"),
+        "text": answer.get("text") or "",
+        "by": item.answered_by,
+        "at": item.answered_at,
+        **{
+            name: answer[name]
+            for name in ("content_digest", "extras", "presence")
+            if name in answer
+        },
+    }
+
+
+def _prompt_file(project: Project, item: InboxItem) -> str | None:
+    """Returns the file in the run's folder with the full prompt of a request for a response."""
+    if item.kind.answer_form is not AnswerForm.WORK:
+        return None
+    path = project.folder(item.run) / HITL / prompt_name(item.id)
+    return str(path) if path.is_file() else None
+
+
+def _file(project: Project, item: InboxItem, form: Mapping[str, Any]) -> str | None:
+    """Returns the full path of the file that an approval is about."""
+    path = form.get("path")
+    return str(file_path(project.folder(item.run), path)) if path else None
+
+
+def _is_request(project: Project, word: str) -> bool:
+    number = request_number(word)
+    try:
+        return number is not None and bool(project.store.item(number))
+    except UnknownName:
+        return False

@@ -16,8 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from signoff.errors import SignoffError
-from signoff.runtime.listener_port import Topic, subscribed
-from signoff.runtime.store_port import News, Position, RunRow, Store
+from signoff.runtime.store_port import News, Position, RunRow, Store, Topic, subscribed
 
 LOOK_SECONDS = 0.025
 """How often the store is looked at while someone watches; a look takes some microseconds."""

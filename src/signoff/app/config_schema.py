@@ -1,10 +1,15 @@
-"""The schema of settings files: reads one and reports every mistake with its line."""
+"""The schema of settings: checks what one file, the environment or the command line sets.
+
+It is loaded only if there is something to check: pydantic takes longer to load than most commands
+need for everything else.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -18,8 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from signoff import plugins
-from signoff.app.setting_layers import UNITS, Layer, Value, parse_rate
-from signoff.documents.mistakes import ADVICE, Path, mistakes_of
+from signoff.documents.mistakes import ADVICE, Path, line_of, mistakes_of
 from signoff.documents.sections import LimitsSection, Section
 from signoff.documents.yaml_text import Document, newer_version
 from signoff.errors import Problem
@@ -28,6 +32,25 @@ VERSION = 1
 """The newest version of settings files that this program reads."""
 
 PRICE = "dollars per million tokens, as in {in: 3, out: 15}"
+
+
+class Rate(NamedTuple):
+    """A number of calls in a number of seconds."""
+
+    calls: int
+    seconds: float
+
+
+UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
+_RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
+
+
+def parse_rate(text: str) -> Rate:
+    """Parses a rate such as `10/min`; raises ValueError if it is not one."""
+    match = _RATE.fullmatch(text.lower())
+    if match is None or match[2] not in UNITS or int(match[1]) < 1:
+        raise ValueError(text)
+    return Rate(int(match[1]), UNITS[match[2]])
 
 
 class AgentSection(BaseModel):
@@ -165,7 +188,11 @@ class ConfigFile(Section):
         return values
 
 
-def read_config(document: Document, problems: list[Problem]) -> Layer:
+Leaves = dict[tuple[str, ...], Any]
+"""Single settings, by the keys that lead to each."""
+
+
+def check_file(document: Document, problems: list[Problem]) -> Leaves:
     """Returns the settings of a file; adds every mistake to `problems`, with its line."""
     if document.content is None:
         return {}
@@ -179,9 +206,9 @@ def read_config(document: Document, problems: list[Problem]) -> Layer:
         problems.append(newer)
         return {}
     mistakes: list[Problem] = []
-    layer = check(document.content, document.at, mistakes, strict=True)
-    problems.extend(sorted(mistakes, key=lambda problem: int(problem.where.rpartition(":")[2])))
-    return layer
+    leaves = check(document.content, document.at, mistakes, strict=True)
+    problems.extend(sorted(mistakes, key=line_of))
+    return leaves
 
 
 def check(
@@ -190,8 +217,8 @@ def check(
     problems: list[Problem],
     *,
     strict: bool,
-) -> Layer:
-    """Returns the settings by dotted key; adds every mistake to `problems`.
+) -> Leaves:
+    """Returns every single setting; adds every mistake to `problems`.
 
     `origin` returns where a key was set. `strict` is for files, where `"5"` is not a number;
     environment variables and options are always text.
@@ -202,11 +229,9 @@ def check(
     except ValidationError as error:
         problems.extend(mistake.problem(origin) for mistake in mistakes_of(error, form))
         return {}
-    return {
-        ".".join(path): Value(value, origin(path), path)
-        for path, value in _leaves(read, read.model_dump(exclude_unset=True, by_alias=True))
-        if path != ("version",)
-    }
+    leaves = dict(_leaves(read, read.model_dump(exclude_unset=True, by_alias=True)))
+    leaves.pop(("version",), None)
+    return leaves
 
 
 def _with_sections(raw: Mapping[str, Any]) -> type[ConfigFile]:

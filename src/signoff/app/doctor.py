@@ -17,10 +17,11 @@ from pathlib import Path
 from signoff import plugins
 from signoff.agents.base import Health
 from signoff.app.agents import build_agents, check_agents, roles_without_agent
-from signoff.app.dispatching import dispatcher_of
+from signoff.app.hand_over import dispatcher_of
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.next_commands import next_command, next_commands
 from signoff.app.observers import observer_problems
+from signoff.app.project import open_store
 from signoff.app.run_records import live_rows, living_workers, stored_statuses, worker_for
 from signoff.app.settings import (
     AgentSettings,
@@ -29,7 +30,6 @@ from signoff.app.settings import (
     load_settings,
     unknown_variables,
 )
-from signoff.app.stores import open_store
 from signoff.app.trust import check_trust
 from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable

@@ -12,20 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from signoff.app.answering import AnswerInput, form_of, record_answer
-from signoff.app.history import events_of, load_state, resume_report
-from signoff.app.inbox import request_to_json
+from signoff.app.answering import AnswerInput, check_token, record_answer, request_to_json, token_of
+from signoff.app.history import events_of, form_of, load_state, resume_report
 from signoff.app.project import Project
-from signoff.app.resume import FROM_OUTSIDE, resume
-from signoff.app.run_files import Warn
-from signoff.app.runs import current_row
-from signoff.app.start import start
+from signoff.app.runs import Warn, current_row
+from signoff.app.start import FROM_OUTSIDE, resume, start
 from signoff.app.targets import Target
-from signoff.app.worker_token import check_token, token_of
 from signoff.core import events as ev
-from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState
+from signoff.core.requests import ItemState, request_word
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UnknownName, UsageError
 from signoff.notation import ResumeReport
 from signoff.remedies import PassOption, Resume, TakeWork

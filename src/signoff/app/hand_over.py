@@ -1,5 +1,8 @@
 """Hands runs to workers: processes that drive runs which others start and answer.
 
+Capabilities decide which worker: `agent:claude` for an agent that is ready, `host:desk` for a
+machine, `folder:/srv/book` for a project in that folder, and labels that operators choose.
+
 A run that was handed over belongs to no terminal and no page: whichever worker claims it drives it
 on, and any process may still resume it by hand.
 """
@@ -7,28 +10,37 @@ on, and any process may still resume it by hand.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
-from signoff.app.capabilities import needs_of, places_of
-from signoff.app.dispatching import announce
+from signoff import plugins
+from signoff.app.agents import find_not_ready, known_agents
 from signoff.app.home import Home
 from signoff.app.next_commands import local_worker_arguments
 from signoff.app.project import Project
 from signoff.app.run_records import living_workers
 from signoff.app.start import StartPlan
+from signoff.app.trust import check_trust
+from signoff.core.digest import text_digest
 from signoff.core.outcome import FINAL
 from signoff.documents.regular_files import create_private
-from signoff.errors import UsageError, WriteFailed
-from signoff.remedies import StartRun
+from signoff.errors import ConfigError, UnknownName, UsageError, WriteFailed
+from signoff.notation import Ask
+from signoff.remedies import Install, StartRun
 from signoff.runtime.home_folder import VARIABLE
 from signoff.runtime.owner import is_alive
+from signoff.runtime.ports import Dispatcher, DispatcherUnavailable
 from signoff.runtime.store_port import RunRow, WorkerRow
 
 LOG = "worker.log"
@@ -158,3 +170,119 @@ def worker_to_json(worker: WorkerRow) -> dict[str, Any]:
         "capabilities": list(worker.capabilities),
         "started_at": worker.started_at,
     }
+
+
+AGENT, FOLDER, HOST = "agent:", "folder:", "host:"
+
+RECHECK_SECONDS = 60.0
+"""How long a worker relies on its last check of an agent."""
+
+
+def needs_of(
+    project: Project,
+    plan: StartPlan,
+    switch: Mapping[str, str] | None = None,
+    labels: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """Returns what a worker must be able to do to drive a planned run."""
+    agents = {f"{AGENT}{ask.agent}" for ask in plan.asked_agents(switch)}
+    places = set(places_of(project))
+    if places and any(step.edits for step in plan.target.workflow.steps.values()):
+        # Its steps change files in place, and these are on this machine only.
+        places.add(f"{HOST}{socket.gethostname()}")
+    return tuple(sorted({*labels, *agents, *places}))
+
+
+def places_of(project: Project) -> tuple[str, ...]:
+    """Returns where a worker must be to find the workflows of a project."""
+    # All workers of a store that is a file are on this machine, in this project.
+    is_local = project.store.local_file() is not None
+    return () if is_local else (f"{FOLDER}{project.home.root}",)
+
+
+class WorkerCapabilities:
+    """What one worker can do. Agents are checked when a run first needs them."""
+
+    def __init__(self, project: Project, labels: Iterable[str] = ()) -> None:
+        self._project = project
+        places = {f"{HOST}{socket.gethostname()}", f"{FOLDER}{project.home.root}"}
+        self._fixed = frozenset({*labels, *places})
+        self._ready: set[str] = set()
+        self._checked: dict[str, float] = {}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that is known so far."""
+        return self._fixed | {f"{AGENT}{name}" for name in self._ready}
+
+    def check(self, needs: Iterable[str]) -> bool:
+        """Checks the agents among these needs, at no cost; tells whether the names changed."""
+        before, now = self.names, time.monotonic()
+        agents = [
+            need.removeprefix(AGENT)
+            for need in sorted(set(needs))
+            if need.startswith(AGENT)
+            and now - self._checked.get(need.removeprefix(AGENT), float("-inf")) > RECHECK_SECONDS
+        ]
+        if not agents:
+            return False
+        settings = self._project.settings.agents
+        root = self._project.code_root or self._project.home.root
+        own = [name for name in agents if name in self._project.agents]
+        asked = [name for name in agents if name in known_agents(settings) and name not in own]
+        not_ready = find_not_ready(settings, map(Ask, asked), root)
+        self._ready.difference_update(agents)
+        self._ready.update(name for name in (*own, *asked) if name not in not_ready)
+        self._checked.update(dict.fromkeys(agents, now))
+        return self.names != before
+
+
+STORE = "store"
+"""The scheme of the dispatcher that needs nothing but the store."""
+
+TEMPORAL = "temporal"
+"""The scheme, and the extra, of the dispatcher that needs a client."""
+
+
+def open_dispatcher(project: Project) -> Dispatcher:
+    """Returns what brings this project's runs to workers; raises `ConfigError`."""
+    return dispatcher_of(project.settings.dispatch, _scope(project))
+
+
+def dispatcher_of(url: str, scope: str) -> Dispatcher:
+    """Returns the dispatcher with a URL; `scope` keeps the runs of several stores apart."""
+    scheme = urlsplit(url).scheme or STORE
+    known = plugins.dispatchers()
+    if scheme not in known:
+        raise ConfigError(f"dispatch: {UnknownName('dispatcher', scheme, sorted(known))}")
+    if scheme == TEMPORAL and find_spec("temporalio") is None:
+        raise ConfigError("dispatch: the Temporal client is not installed", remedy=Install(scheme))
+    dispatcher: Dispatcher = plugins.load(known[scheme])(url, scope)
+    return dispatcher
+
+
+async def announce(project: Project, row: RunRow, *, new: bool = False) -> None:
+    """Tells the dispatcher that a run may continue.
+
+    One that cannot be reached is only a warning: the run is queued in the store, where workers
+    look for it too.
+    """
+    if not project.settings.dispatch:
+        return
+    check_trust(project.home, project.settings)
+    dispatcher, needs = open_dispatcher(project), row.needs or ()
+    try:
+        if new:
+            await dispatcher.submit(row.name, needs)
+        elif row.due_at is not None:
+            await dispatcher.at(row.name, needs, row.due_at)
+        else:
+            await dispatcher.wake(row.name, needs)
+    except DispatcherUnavailable as error:
+        logging.getLogger("signoff").warning("%s", error)
+
+
+def _scope(project: Project) -> str:
+    """Keeps the runs of several stores apart: their names may be equal."""
+    local = project.store.local_file()
+    return text_digest(str(local) if local is not None else project.settings.database)[:12]

@@ -16,9 +16,8 @@ from signoff import plugins
 from signoff import remedies as fix
 from signoff._extras import install_command
 from signoff.core.digest import SHORT
-from signoff.core.presence import PRESENCE, needs_presence
 from signoff.core.questions import UserQuestion, questions_of
-from signoff.core.requests import AnswerForm, ItemState, options_of
+from signoff.core.requests import PRESENCE, AnswerForm, ItemState, needs_presence, options_of
 from signoff.errors import SHOWN_NAMES, SignoffError
 from signoff.notation import YAML_SUFFIXES, Notation
 from signoff.runtime.store_port import InboxItem

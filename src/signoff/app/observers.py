@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from signoff import plugins
 from signoff.agents.options import option_names
 from signoff.app.next_commands import answer_commands
-from signoff.app.option_check import origin_of, unknown_option_problems
 from signoff.app.run_records import stored_record
-from signoff.app.settings import Settings
+from signoff.app.settings import Settings, origin_of, unknown_option_problems
 from signoff.documents.python_files import extend_import_path, make_importable
 from signoff.errors import ConfigError, Problem
 from signoff.observers.queued import QueuedObserver
@@ -93,7 +92,7 @@ def build_observers(project: Project) -> list[QueuedObserver]:
 
 def _metrics_text(project: Project, store: Store) -> str:
     # Imported here because only the server of metrics needs it, and when it is asked.
-    from signoff.app.metrics import metrics_text
+    from signoff.app.run_records import metrics_text
 
     return metrics_text(store, project.clock.now())
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from signoff.app.capabilities import WorkerCapabilities
+from signoff.app.hand_over import WorkerCapabilities
 from signoff.app.project import Project
-from signoff.app.resume import DUE, prepare
-from signoff.app.run_files import Warn
 from signoff.app.run_records import living_workers
+from signoff.app.runs import Warn
+from signoff.app.start import DUE, prepare
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
@@ -33,12 +33,17 @@ from signoff.errors import (
     WriteFailed,
 )
 from signoff.remedies import Resume
-from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable, Rest
 from signoff.runtime.engine import Engine
 from signoff.runtime.journal import events_in
-from signoff.runtime.listener_port import Topic, subscribed
-from signoff.runtime.ports import Observer
-from signoff.runtime.store_port import FORGOTTEN_SECONDS, DispatchToken, RunRow, Store
+from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
+from signoff.runtime.store_port import (
+    FORGOTTEN_SECONDS,
+    DispatchToken,
+    RunRow,
+    Store,
+    Topic,
+    subscribed,
+)
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""

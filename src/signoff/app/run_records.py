@@ -1,17 +1,22 @@
-"""Runs as a store has them: their records, and whether their process is alive."""
+"""Runs as a store has them: their records, whether their process is alive, and their metrics."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
-from functools import cache
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, partial
+from typing import Any
 
 from signoff import plugins
 from signoff.core.outcome import Status
+from signoff.errors import SignoffError, StoreError
 from signoff.exports.run_record import RunRecord
 from signoff.remedies import StartWorker
 from signoff.runtime.owner import is_alive
-from signoff.runtime.store_port import RunRow, Store, WorkerRow
+from signoff.runtime.store_port import RunId, RunRow, Store, WorkerRow
+from signoff.telemetry.metrics import VERSION, Metrics, RunSummary, prometheus_text, summarize
 
 
 def stored_record(store: Store, row: RunRow) -> RunRecord:
@@ -86,3 +91,95 @@ def _why_queued(row: RunRow, workers: Iterable[WorkerRow]) -> str:
     if missing is None:
         return "no worker is running"
     return f"no worker has {', '.join(missing)}" if missing else ""
+
+
+# No process counts anything: the journals are what is reported, whichever processes drove the runs,
+# and however they ended.
+
+BATCH = 200
+"""Summaries that are stored at once: a first look at thousands of runs may be interrupted."""
+
+log = logging.getLogger("signoff")
+
+
+def metrics_text(store: Store, now: float) -> str:
+    """Returns the metrics of all runs in the text format of Prometheus."""
+    return prometheus_text(collect(store, now))
+
+
+def collect(store: Store, now: float) -> Metrics:
+    """Adds up all runs and pending requests."""
+    metrics = Metrics()
+    stored = store.summaries(VERSION)
+    rows = store.rows()
+    current = {row.id: row for row in live_rows(store, rows)}
+    for row in rows:
+        metrics.add(1, "signoff_runs", current[row.id].status.value)
+    for row, summary in _summaries(store, rows, stored):
+        if summary is None:
+            metrics.add(1, "signoff_runs_unreadable")
+        else:
+            metrics.add_run(current[row.id].status, summary)
+    waiting = ((item.kind.value, item.opened_at) for item in store.waiting())
+    metrics.add_inbox(waiting, now)
+    _add_queue(metrics, store, list(current.values()), now)
+    return metrics
+
+
+def _add_queue(metrics: Metrics, store: Store, rows: list[RunRow], now: float) -> None:
+    queued = [row for row in rows if row.status is Status.QUEUED]
+    oldest = min((row.updated_at for row in queued), default=now)
+    metrics.add(max(0.0, now - oldest), "signoff_queue_oldest_seconds")
+    # Only a run that no worker can take has a reason.
+    metrics.add(sum(bool(row.reason) for row in queued), "signoff_queue_stuck")
+    workers = living_workers(store)
+    metrics.add(len(workers), "signoff_workers")
+    metrics.add(sum(each.slots for each in workers), "signoff_worker_slots")
+
+
+def _summaries(
+    store: Store, rows: list[RunRow], stored: Mapping[RunId, str]
+) -> Iterator[tuple[RunRow, RunSummary | None]]:
+    """Yields the summary of each run; None for one whose journal cannot be read."""
+    new: list[tuple[RunId, int, str]] = []
+    for row in rows:
+        if row.id in stored:
+            yield row, RunSummary.from_text(stored[row.id])
+            continue
+        try:
+            summary, head = _summarize(store, row)
+        except SignoffError as error:
+            log.warning("the metrics leave out run %s: %s", row.name, error)
+            yield row, None
+            continue
+        yield row, summary
+        new.append((row.id, head, summary.to_text()))
+        if len(new) >= BATCH:
+            _store(store, new)
+            new = []
+    _store(store, new)
+
+
+def _store(store: Store, new: list[tuple[RunId, int, str]]) -> None:
+    # Without this, the next look computes them again: a busy or read-only database is no error.
+    with suppress(StoreError):
+        if new:
+            store.keep_summaries(VERSION, new)
+
+
+def _summarize(store: Store, row: RunRow) -> tuple[RunSummary, int]:
+    """Returns a run's summary, and the commit up to which it was computed."""
+    record = stored_record(store, row)
+    events = (event for _, event in record.events(whole=False))
+    report = partial(_facts, record) if record.report is not None else None
+    return summarize(events, report), record.journal[-1].seq if record.journal else 0
+
+
+def _facts(record: RunRecord, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns what a run's notation reports; nothing if the notation cannot read the state."""
+    assert record.report is not None  # noqa: S101  # the caller checked it
+    try:
+        return record.report(state, record.definition).facts
+    except Exception as error:  # noqa: BLE001  # a plug-in's bug must not hide the other runs
+        log.warning("the metrics leave out the findings of run %s: %r", record.name, error)
+        return {}

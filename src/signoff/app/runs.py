@@ -1,16 +1,35 @@
-"""Lists and cancels runs."""
+"""Lists, cancels and deletes runs, reads their files, and adds up what they have cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from signoff.app.project import Project
 from signoff.app.run_records import live_row, live_rows, stored_statuses
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
-from signoff.errors import RunEnded, UnknownName
-from signoff.runtime.store_port import RunRow
+from signoff.documents.regular_files import read_regular
+from signoff.errors import (
+    RunEnded,
+    SignoffError,
+    UnknownName,
+    UnreadableFile,
+    UsageError,
+    WriteFailed,
+)
+from signoff.remedies import CancelRun
+from signoff.runtime.owner import is_alive
+from signoff.runtime.paths import safe_path
+from signoff.runtime.store_port import LedgerTotal, RunId, RunRow
+from signoff.store.rundir.disk import LARGEST_READ
+from signoff.store.rundir.files import LATEST
 
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
@@ -66,3 +85,239 @@ def _status(name: str) -> Status:
         return Status(name)
     except ValueError:
         raise UnknownName("status", name, [status.value for status in Status]) from None
+
+
+_LOOK_AHEAD = 50
+"""Rows to read at least, where some may have another status than the stored one."""
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Which runs to list; empty fields match all."""
+
+    status: Sequence[Status] = ()
+    workflow: str = ""
+    text: str = ""
+    """A part of the run's name, its workflow or its reason, in any case."""
+
+
+@dataclass(frozen=True)
+class RunListPage:
+    """Some runs, newest first."""
+
+    rows: list[RunRow]
+    next: str | None
+    """The cursor of the following page; None on the last."""
+
+
+def list_page(
+    project: Project, chosen: RunFilter, *, cursor: str = "", limit: int = 50
+) -> RunListPage:
+    """Returns the runs after a cursor, with their current status.
+
+    Runs that are started meanwhile appear before the first page and shift nothing.
+    """
+    rows = list(islice(_matching(project, chosen, _before(cursor), limit + 1), limit + 1))
+    more = len(rows) > limit
+    return RunListPage(rows[:limit], str(rows[limit - 1].id) if more else None)
+
+
+def _before(cursor: str) -> RunId | None:
+    if not cursor:
+        return None
+    if not cursor.isdecimal() or not cursor.isascii() or len(cursor) > 18:
+        raise UsageError(f"{cursor!r} is not a cursor; use the one that the page before names")
+    return RunId(int(cursor))
+
+
+def _matching(
+    project: Project, chosen: RunFilter, before: RunId | None, size: int
+) -> Iterator[RunRow]:
+    """Yields the runs that match by their current status.
+
+    A run whose process died is stored as running, so rows are read by their stored status, and
+    then chosen by their current one.
+    """
+    stored = tuple(stored_statuses(chosen.status))
+    while True:
+        rows = project.store.rows(
+            status=stored,
+            workflow=chosen.workflow,
+            text=chosen.text,
+            before=before,
+            limit=max(size, _LOOK_AHEAD),
+        )
+        for row in live_rows(project.store, rows):
+            if not chosen.status or row.status in chosen.status:
+                yield row
+        if len(rows) < max(size, _LOOK_AHEAD):
+            return
+        before = rows[-1].id
+
+
+# The directory of a run mirrors the database. While no engine drives the run, nobody else would
+# write what an answer or a cancellation has changed.
+
+Warn = Callable[[str], None]
+"""Receives warnings for the user."""
+
+
+def catch_up(
+    project: Project, run: str, warn: Warn = lambda _warning: None, *, repair: bool = True
+) -> None:
+    """Updates a run's directory to the current state and restores missing files.
+
+    Without `repair`, a directory that shows the whole journal is left as it is: to compare all of
+    its files takes a second if the run is long. The directory only mirrors the database, so a
+    failure to write it is just a warning.
+    """
+    row = current_row(project, project.store.row(run))
+    if row.status is Status.RUNNING:
+        # The process that drives the run writes its directory.
+        return
+    try:
+        directory = project.directory()
+        if repair or not directory.is_current(row):
+            directory.catch_up(row.name)
+    except (SignoffError, OSError) as error:
+        warn(f"the directory of run {row.name} is not up to date: {error}")
+
+
+MOST_FILES = 2_000
+
+
+class RunFileInfo(NamedTuple):
+    """A file in a run's folder."""
+
+    path: str
+    """Seen from the run's folder, with slashes."""
+    size: int
+
+
+def list_files(project: Project, run: str) -> list[RunFileInfo]:
+    """Returns the files of a run, by path; links and hidden files are left out."""
+    catch_up(project, run, repair=False)
+    folder = project.folder(run)
+    return sorted(islice(_walk(folder, folder), MOST_FILES))
+
+
+def read_file(project: Project, run: str, path: str) -> bytes:
+    """Returns a file of a run; raises `UnknownName`, `UnsafePath` or `UnreadableFile`."""
+    file = safe_path(project.folder(run), path)
+    try:
+        content = read_regular(file, LARGEST_READ)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UnknownName("file", path, [each.path for each in list_files(project, run)]) from None
+    except OSError as error:
+        raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
+    if len(content) > LARGEST_READ:
+        raise UnreadableFile(f"{path} is larger than {LARGEST_READ // 2**20} MiB")
+    return content
+
+
+def _walk(folder: Path, root: Path) -> Iterator[RunFileInfo]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), root)
+        elif entry.is_file(follow_symlinks=False):
+            path = Path(entry.path).relative_to(root).as_posix()
+            yield RunFileInfo(path, entry.stat(follow_symlinks=False).st_size)
+
+
+_SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
+_AGE = re.compile(r"(\d{1,5})([hdw])")
+
+
+@dataclass(frozen=True)
+class DatabaseCopy:
+    """A backup of the database that was checked."""
+
+    file: Path
+    runs: int
+    size: int
+    """In bytes."""
+
+
+def age_in_seconds(text: str) -> int:
+    """Returns how long an age such as `12h`, `30d` or `8w` is; raises `UsageError`."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not an age; write 12h, 30d or 8w")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def named_runs(project: Project, names: Sequence[str]) -> list[RunRow]:
+    """Returns runs to delete by their names; raises `UsageError` if one of them is running."""
+    rows = [current_row(project, project.store.row(name)) for name in dict.fromkeys(names)]
+    for row in rows:
+        if row.status is Status.RUNNING:
+            raise UsageError(
+                f"run {row.name!r} is running, so it is not deleted", remedy=CancelRun(row.name)
+            )
+    return rows
+
+
+def ended_runs(project: Project, age: str) -> list[RunRow]:
+    """Returns the runs that ended longer ago than an age; those that can be resumed stay."""
+    before = project.clock.now() - age_in_seconds(age)
+    rows = project.store.rows(status=sorted(FINAL))
+    return [row for row in rows if row.updated_at < before]
+
+
+def delete_runs(project: Project, rows: Sequence[RunRow]) -> None:
+    """Deletes runs with their files; raises `RunBusy` if one was resumed in the meantime."""
+    for row in rows:
+        project.store.delete(row.id, is_alive)
+        folder = project.folder(row.name)
+        # The database goes first: files without a run are only left over, but a run without
+        # files would write them again.
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+    latest = project.home.runs / LATEST
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink(missing_ok=True)
+
+
+def back_up(project: Project, file: Path) -> DatabaseCopy:
+    """Copies the database to a new file while runs may be using it; raises `UsageError`."""
+    if file.exists():
+        raise UsageError(f"{file} exists already; name a new file")
+    try:
+        runs = project.store.backup(file)
+        return DatabaseCopy(file, runs, file.stat().st_size)
+    except FileExistsError:
+        raise UsageError(f"{file} exists already; name a new file") from None
+    except OSError as error:
+        raise WriteFailed(f"cannot write {file}: {error.strerror or error}") from error
+
+
+DAY_SECONDS = 86400.0
+
+
+def spending(project: Project, days: float) -> tuple[float, list[LedgerTotal]]:
+    """Returns since when, and what runs that changed in the last days have cost in all."""
+    since = max(0.0, project.clock.now() - days * DAY_SECONDS)
+    return since, project.store.ledger_totals(since)
+
+
+def total_to_json(total: LedgerTotal) -> dict[str, Any]:
+    """Returns one line of the sum; what some call did not report is null, next to what is known."""
+    return {
+        "workflow": total.workflow,
+        "agent": total.agent,
+        "model": total.model or None,
+        "runs": total.runs,
+        "calls": total.calls,
+        "tokens_in": None if total.unknown_tokens else total.tokens_in,
+        "tokens_cached": None if total.unknown_cached else total.tokens_cached,
+        "tokens_out": None if total.unknown_tokens else total.tokens_out,
+        "usd": None if total.unknown_usd else total.usd,
+        "known_usd": total.usd,
+        "known_tokens": total.tokens_in + total.tokens_out,
+    }

@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.app.home import Home
-from signoff.app.setting_layers import Layer, Rate, Value, parse_rate
 from signoff.core.spend import Limits
 from signoff.documents.files import read_text
 from signoff.documents.trust import trusts_all
 from signoff.errors import ConfigError, Problem
 from signoff.runtime.paths import path_from
+
+if TYPE_CHECKING:
+    from signoff.app.config_schema import Rate
+
 
 BUILT_IN: Mapping[str, Any] = {
     "limits.usd": None,
@@ -67,6 +70,19 @@ _HOST_ONLY = re.compile(r"^(\w+://[^/?#]*)[/?#].*$")
 
 COMMAND_LINE = "command line"
 BUILT_IN_ORIGIN = "built-in"
+
+
+class Value(NamedTuple):
+    """One setting and its origin."""
+
+    value: Any
+    origin: str
+    path: tuple[str, ...]
+    """The keys that lead to it in a file: the name of an agent may contain dots (`gpt-4.1`)."""
+
+
+Layer = Mapping[str, Value]
+"""Settings of one origin, by dotted key."""
 
 
 @dataclass(frozen=True)
@@ -228,12 +244,14 @@ def load_settings(
     user = user_file(environment)
     if environment.get("SIGNOFF_CONFIG") and not user.exists():
         problems.append(Problem(str(user), "does not exist", "SIGNOFF_CONFIG names it"))
-    layers: list[Layer] = [{key: Value(v, BUILT_IN_ORIGIN) for key, v in BUILT_IN.items()}]
+    built_in = {tuple(key.split(".")): value for key, value in BUILT_IN.items()}
+    layers = [_layer(built_in, lambda _path: BUILT_IN_ORIGIN)]
     folders: dict[str, Path] = {}
     for path in settings_files(home, environment):
         layers.append(_read_file(path, problems))
+        names = {each.path[1] for each in layers[-1].values() if each.path[0] == "agents"}
+        # A path in the project's file starts at the project, not at the folder of the file.
         of_project = home is not None and path == home.config
-        names = _by_name(_agent_values(layers[-1]))
         folders |= dict.fromkeys(names, home.root if home and of_project else path.parent)
     layers.append(_check(_from_environment(environment), problems))
     layers.append(_check(_from_command_line(command_line or {}), problems))
@@ -282,6 +300,10 @@ def command_line_limits(settings: Settings) -> Limits | None:
     return Limits.from_json(limits) if limits else None
 
 
+def _layer(leaves: Mapping[tuple[str, ...], Any], origin: Callable[[Any], str]) -> Layer:
+    return {".".join(path): Value(value, origin(path), path) for path, value in leaves.items()}
+
+
 def _read_file(path: Path, problems: list[Problem]) -> Layer:
     # The null device is the usual way to turn a settings file off; devices are not read otherwise.
     if path == Path(os.devnull) or not path.exists():
@@ -289,66 +311,53 @@ def _read_file(path: Path, problems: list[Problem]) -> Layer:
     text = read_text(path, problems, name=str(path))
     if text is None or _is_empty(text):
         return {}
+    from signoff.app.config_schema import check_file
     from signoff.documents.yaml_text import read_yaml
 
     document = read_yaml(text, str(path), problems)
-    if document is None:
-        return {}
-    from signoff.app.plain_config import read_plain
-
-    layer = read_plain(document)
-    if layer is not None:
-        return layer
-    from signoff.app.config_schema import read_config
-
-    return read_config(document, problems)
+    return _layer(check_file(document, problems), document.at) if document is not None else {}
 
 
 def _is_empty(text: str) -> bool:
-    """Tells whether a file sets nothing, as `init` writes it, so that YAML is not imported."""
+    """Tells whether a file sets nothing, as `init` writes it, so that no schema is loaded."""
     lines = [line.strip() for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith("#")] in ([], ["version: 1"])
 
 
-def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
+_Given = Iterator[tuple[str, Any, str]]
+"""Keys, values that are texts, and origins."""
+
+
+def _from_environment(environment: Mapping[str, str]) -> _Given:
     for variable, key in variables(environment).items():
         text = environment.get(variable)
         if text:
             value: Any = list(filter(None, text.split(os.pathsep))) if key == "workflows" else text
-            yield key, Value(value, f"environment {variable}")
+            yield key, value, f"environment {variable}"
 
 
-def _from_command_line(options: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+def _from_command_line(options: Mapping[str, Any]) -> _Given:
     for key, value in options.items():
         section, _, name = key.partition(".")
         option = f"--{section.rstrip('s')} {name}" if name else f"--{section}"
-        yield key, Value(value, f"{COMMAND_LINE} {option}")
+        yield key, value, f"{COMMAND_LINE} {option}"
 
 
-def _check(settings: Iterable[tuple[str, Value]], problems: list[Problem]) -> Layer:
+def _check(given: _Given, problems: list[Problem]) -> Layer:
     raw: dict[str, Any] = {}
     origins: dict[tuple[str | int, ...], str] = {}
-    for key, setting in settings:
-        section, _, name = key.partition(".")
-        if name:
-            raw.setdefault(section, {})[name] = setting.value
-        else:
-            raw[key] = setting.value
-        origins[tuple(key.split("."))] = setting.origin
+    for key, value, origin in given:
+        path = tuple(key.split("."))
+        _put(raw, path, value)
+        origins[path] = origin
     if not raw:
         return {}
     from signoff.app.config_schema import check
 
-    def origin_of(path: tuple[str | int, ...]) -> str:
+    def where(path: tuple[str | int, ...]) -> str:
         return origins.get(path) or next((o for p, o in origins.items() if p[:1] == path[:1]), "")
 
-    return check(raw, origin_of, problems, strict=False)
-
-
-def _agent_values(layer: Layer) -> dict[str, Any]:
-    """Returns the settings of agents in a layer, by name and option."""
-    values = {key.partition(".")[::2]: each.value for key, each in layer.items()}
-    return {rest: value for (section, rest), value in values.items() if section == "agents"}
+    return _layer(check(raw, where, problems, strict=False), where)
 
 
 def _merge(layers: Iterable[Layer], folders: Mapping[str, Path]) -> Settings:
@@ -359,33 +368,21 @@ def _merge(layers: Iterable[Layer], folders: Mapping[str, Path]) -> Settings:
     values: dict[str, Value] = {}
     for layer in layers:
         values.update(layer)
-    plain: dict[str, Any] = {}
-    sections: dict[str, dict[str, Any]] = {"agents": {}, "roles": {}, "observe": {}}
-    for key, setting in values.items():
-        section, dot, name = key.partition(".")
-        if section in ("agents", "observe"):
-            sections[section][name] = setting.value
-        elif dot:
-            _put(sections, setting.path or (section, name), setting.value)
-        else:
-            plain[key] = setting.value
-    presence = sections.pop("approvals")["presence"]
-    limits = {name: value for name, value in sections.pop("limits").items() if value is not None}
+    read: dict[str, Any] = {"agents": {}, "roles": {}, "observe": {}}
+    for each in values.values():
+        _put(read, each.path, each.value)
+    limits = {name: value for name, value in read.pop("limits").items() if value is not None}
+    agents, observe = read.pop("agents"), read.pop("observe")
+    presence = read.pop("approvals")["presence"]
+    own = {each.name: read.pop(each.name) for each in fields(Settings) if each.name in read}
     return Settings(
+        **own,
         limits=Limits.from_json(limits),
-        agents={
-            name: _agent(name, options, folders.get(name))
-            for name, options in _by_name(sections.pop("agents")).items()
-        },
-        observe={
-            name: ObserverSettings(options.pop("kind", name), options)
-            for name, options in _by_name(sections.pop("observe")).items()
-        },
-        roles=sections.pop("roles"),
+        agents={name: _agent(name, each, folders.get(name)) for name, each in agents.items()},
+        observe={n: ObserverSettings(each.pop("kind", n), each) for n, each in observe.items()},
         presence_required=presence == "required",
-        sections=sections,
+        sections=read,
         values=values,
-        **plain,
     )
 
 
@@ -398,20 +395,32 @@ def _put(sections: dict[str, Any], path: Sequence[str], value: Any) -> None:
     inner[last] = value
 
 
-def _by_name(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns the options of agents or observers, by name."""
-    by_name: dict[str, dict[str, Any]] = {}
-    for key, value in section.items():
-        # The option is the last part, because an agent's name may contain dots (`gpt-4.1`).
-        name, _, option = key.rpartition(".")
-        by_name.setdefault(name, {})[option] = value
-    return by_name
-
-
 def _agent(name: str, options: dict[str, Any], folder: Path | None) -> AgentSettings:
     names = {each.name for each in fields(AgentSettings)} - {"options", "folder"}
     common = {each: options.pop(each) for each in names & options.keys()}
     if common.get("rate"):
+        from signoff.app.config_schema import parse_rate
+
         common["rate"] = parse_rate(common["rate"])
     common["kind"] = common.get("kind") or name
     return AgentSettings(**common, options=options, folder=folder)
+
+
+def unknown_option_problems(
+    settings: Settings, owner: str, options: Iterable[str], known: Sequence[str]
+) -> Iterator[Problem]:
+    """Yields a problem for each unknown option, with its line; `owner` is as in `agents.claude`."""
+    for option in sorted(set(options) - set(known)):
+        from difflib import get_close_matches
+
+        close = get_close_matches(option, known, n=1)
+        suggestion = f"did you mean {close[0]!r}? " if close else ""
+        where = origin_of(settings, f"{owner}.{option}", owner)
+        valid = f"valid: {', '.join(known) or 'none'}"
+        yield Problem(where, f"{owner}: unknown option {option!r}", f"{suggestion}{valid}")
+
+
+def origin_of(settings: Settings, key: str, otherwise: str = "") -> str:
+    """Returns where a setting comes from; `otherwise`, or its key, if nothing sets it."""
+    value = settings.values.get(key)
+    return value.origin if value is not None else otherwise or key

@@ -1,19 +1,20 @@
-"""Collects everything about one run."""
+"""Collects everything about one run, and returns its log."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
+from signoff.app.answering import answer_to_json, request_to_json
 from signoff.app.history import events_of, history_fold, resume_report
-from signoff.app.inbox import request_to_json
-from signoff.app.next_commands import with_file
+from signoff.app.next_commands import next_command, with_file
 from signoff.app.project import Project
 from signoff.app.runs import current_row
+from signoff.core import events as ev
 from signoff.core.events import ANY_AGENT, Event, StepFinished
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
@@ -22,7 +23,8 @@ from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
 from signoff.exports.run_record import STATE_CHANGES
 from signoff.notation import ResumeReport, RunReport
-from signoff.remedies import Remedy
+from signoff.remedies import Remedy, Resume
+from signoff.runtime.narration import LogLine, Narrator, Weight, describe_answer
 from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import InboxItem, Owner, RunRow
 from signoff.runtime.timeline import ERROR_KEY, StepVisit, Timeline
@@ -233,3 +235,55 @@ def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
         "tokens_out": None if entry.unknown_tokens else entry.tokens_out,
         "usd": None if entry.unknown_usd else entry.usd,
     }
+
+
+LOOK_SECONDS = 0.5
+"""How often a followed run is polled; each poll is one indexed read of the journal."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event and its log lines."""
+
+    seq: int
+    event: ev.Event
+    lines: tuple[LogLine, ...]
+
+
+def logs(
+    project: Project,
+    name: str | None = None,
+    *,
+    sleep: Callable[[float], None] | None = None,
+) -> Iterator[Entry]:
+    """Yields all events so far; with `sleep`, also new ones until the run stops."""
+    first = project.run(name)
+    run, layout = first.name, project.layout(first)
+    description = json.loads(project.store.description(first.id))
+    narrator = Narrator(warnings_of=layout.warnings, news_of=layout.news(description))
+    after = 0
+    while True:
+        # The status is read before the journal, so no event can be committed unseen before
+        # the loop ends.
+        row = current_row(project, project.store.row(run))
+        for seq, event in events_of(project, row, after=after):
+            after = seq
+            yield Entry(seq, event, tuple(narrator.narrate(event)))
+        if sleep is None or row.status not in (Status.QUEUED, Status.RUNNING):
+            return
+        sleep(LOOK_SECONDS)
+
+
+def afterwards(project: Project, name: str) -> list[LogLine]:
+    """Returns what is not in the journal yet: unused answers, and a process that stopped."""
+    row = project.store.row(name)
+    lines = []
+    for item in project.store.items(name, state=(ItemState.ANSWERED,)):
+        words = describe_answer(answer_to_json(item) or {})
+        ready = f"{item.step}: {words} (#{item.id}, used when the run resumes)"
+        lines.append(LogLine(item.answered_at or row.updated_at, ready))
+    current = current_row(project, row)
+    if current.status is not row.status:
+        why = f"{current.status.value}: {current.reason}; {next_command(Resume(name))}"
+        lines.append(LogLine(row.updated_at, why, Weight.TROUBLE))
+    return lines

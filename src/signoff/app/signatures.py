@@ -12,14 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from signoff.app.answering import form_of
-from signoff.app.history import events_of
+from signoff.app.history import events_of, form_of
 from signoff.app.project import Project
-from signoff.core.approvals import approves
 from signoff.core.digest import digest
 from signoff.core.events import EffectFinished
-from signoff.core.presence import needs_presence
-from signoff.core.requests import ItemState
+from signoff.core.requests import ItemState, approves, needs_presence
 from signoff.errors import SignatureRefused
 from signoff.passkeys.key_file import Passkey, approval_challenge, read_passkeys
 from signoff.passkeys.presence import check_stored, check_trust

@@ -1,7 +1,8 @@
-"""Starts runs, and plans them for a dry run."""
+"""Plans runs, starts them, and resumes them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,24 +10,31 @@ from typing import Any
 
 from signoff import plugins
 from signoff.agents.base import Health
+from signoff.agents.kinds import MANUAL
 from signoff.app.agents import known_agents, unknown_kinds, unknown_options, unusable_files
+from signoff.app.answering import record_file_answers, refuse_worker
+from signoff.app.history import load_state
 from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
 from signoff.app.notations import compile_context
 from signoff.app.observers import observer_problems
-from signoff.app.project import WORKER_VARIABLE, Project
+from signoff.app.project import WORKER_VARIABLE, Project, open_store
+from signoff.app.runs import Warn, catch_up
 from signoff.app.settings import Settings, command_line_limits, database_file, load_settings
-from signoff.app.stores import open_store
-from signoff.app.targets import Target, resolve
+from signoff.app.targets import REVIEW, Catalog, Target, catalog, resolve
 from signoff.app.trust import check_stored_target, check_trust
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
+from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
+from signoff.core.stop_reason import error_of
 from signoff.core.workflow import Workflow
-from signoff.errors import ConfigError, NameTaken, UnknownName, UsageError
-from signoff.notation import Ask, DryRunPlan
+from signoff.errors import ConfigError, NameTaken, NotAllowed, SignoffError, UnknownName, UsageError
+from signoff.notation import Ask, DryRunPlan, OptionKind
 from signoff.remedies import Resume, StartRun
+from signoff.runtime.engine import RunChanges
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import RunRow
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class StartPlan:
 
         `switch` maps agents to replacements. What a handler in Python asks is not known before.
         """
-        from signoff.app.readiness import find_not_ready
+        from signoff.app.agents import find_not_ready
 
         asked, root = self.asked_agents(switch), self.code_root or self.home.root
         return find_not_ready(self.settings.agents, asked, root)
@@ -268,3 +276,230 @@ def _refuse_taken(project: Project, name: str | None) -> None:
     """Raises `NameTaken` if a run has this name: `run` never continues an existing run."""
     if name is not None and project.has_run(name):
         raise NameTaken(f"run {name!r} already exists; choose another name", remedy=Resume(name))
+
+
+# An agent can write any file, so a path or a module of its choice would let it run its own code
+# where signoff runs. What is in the catalog was installed: it is in the project's `.signoff/flows`,
+# in a folder of the settings, or in a package. So programs and agents start only that.
+
+
+@dataclass(frozen=True)
+class StartRequest:
+    """What a caller asks to start."""
+
+    workflow: str
+    params: Mapping[str, Any]
+    options: Mapping[str, Any]
+    """Of the workflow's notation, such as the goal of a flow; of a review, those of its command."""
+    limits: Mapping[str, Any]
+
+
+def startable(cwd: Path, environment: Mapping[str, str]) -> Catalog:
+    """Returns the workflows that can be started from a folder."""
+    home = expected_home(cwd, environment)
+    return catalog(home, load_settings(home, environment))
+
+
+def plan_named(
+    cwd: Path, environment: Mapping[str, str], request: StartRequest, *, agent: bool = True
+) -> StartPlan:
+    """Checks everything that can be checked without starting; raises the same errors.
+
+    `agent` tells whether an AI agent asks, which must not extend what a run may do: of its limits
+    and those of the project, the smaller ones hold.
+    """
+    planned = _plan(cwd, environment, request, agent=agent)
+    if not agent or planned.own_limits is None:
+        return planned
+    settings = load_settings(planned.home, environment)
+    project = planned.target.workflow.limits.over(settings.limits)
+    own = planned.own_limits.at_most(project)
+    return replace(planned, own_limits=own, limits=own.over(project))
+
+
+def _plan(
+    cwd: Path, environment: Mapping[str, str], request: StartRequest, *, agent: bool
+) -> StartPlan:
+    limits = {name: str(value) for name, value in request.limits.items()}
+    entry = startable(cwd, environment).find(request.workflow, cwd)
+    if entry.target == REVIEW:
+        if request.params:
+            raise UsageError("a review has options and no parameters")
+        planner = next(each.review for each in plugins.notations() if each.review)
+        planned: StartPlan = plugins.load(planner)(cwd, request.options, environment, limits)
+        return planned
+    root = expected_home(cwd, environment).root
+    _check_options(request.options, root, cwd, agent=agent)
+    return plan(
+        root,
+        environment,
+        entry.target,
+        request.params,
+        command_line={f"limits.{name}": value for name, value in limits.items()},
+        options={**request.options, **_files(request.options, cwd)},
+    )
+
+
+def _check_options(options: Mapping[str, Any], root: Path, cwd: Path, *, agent: bool) -> None:
+    """Raises an error for options that an agent may not set, and files outside of the project."""
+    known = {each.name: each for each in plugins.options_of("run")}
+    for name, value in options.items():
+        if name not in known:
+            raise UnknownName("option", name, known)
+        kind = known[name].kind
+        if kind is OptionKind.FLAG:
+            if agent:
+                # A flag such as the one that allows a flow's scripts extends what a run may do.
+                raise NotAllowed(f"an agent cannot set the option {name!r}; a human can start it")
+        elif kind is not OptionKind.LIST and not isinstance(value, str):
+            raise UsageError(f"the option {name!r} must be a text, not {value!r}")
+        if kind is OptionKind.FILE and not _inside(cwd / value, root):
+            raise UsageError(
+                f"the option {name!r} must name a file of the project; {value!r} is none"
+            )
+
+
+def _files(options: Mapping[str, Any], cwd: Path) -> dict[str, str]:
+    """Returns the options that name files, independent of the folder they are seen from."""
+    kinds = {each.name: each.kind for each in plugins.options_of("run")}
+    return {
+        name: str(cwd / value) for name, value in options.items() if kinds[name] is OptionKind.FILE
+    }
+
+
+def _inside(path: Path, root: Path) -> bool:
+    try:
+        return path.is_file() and path.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError):
+        return False
+
+
+FROM_OUTSIDE = {ANY_AGENT: MANUAL}
+"""The agent switch of a run whose work is done by external workers."""
+
+DUE = (Status.PARKED, Status.WAITING)
+"""A waiting run is due once a deadline has passed: then its default answer counts."""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The result of resuming one of several runs."""
+
+    run: str
+    result: RunResult | None
+    error: SignoffError | None = None
+
+
+async def resume(
+    project: Project,
+    name: str | None = None,
+    *,
+    limits: Limits | None = None,
+    adopt: bool = False,
+    target: str | None = None,
+    switch: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
+    observers: Sequence[Observer] = (),
+    warn: Warn = lambda _warning: None,
+) -> RunResult:
+    """Resumes a run; answer files in its folder are recorded first.
+
+    `switch` maps agents to their replacements from now on; `params` corrects parameters.
+    """
+    changes = RunChanges(limits, adopt, switch or {}, params or {})
+    if changes.are_decisions or target is not None:
+        refuse_worker(project, "change how a run continues")
+    row = project.run(name)
+    if row.status in FINAL:
+        # The engine will not run again, so missing files of the run directory are written here.
+        catch_up(project, row.name, warn)
+    workflow = prepare(project, row, target, warn)
+    switches = _with_roles(project, row, changes.switch, workflow, warn)
+    async with project.engine(observers) as engine:
+        return await engine.resume(
+            row.name, workflow, limits=limits, adopt=adopt, switch=switches, params=params
+        )
+
+
+async def change(
+    project: Project, row: RunRow, changes: RunChanges, warn: Warn = lambda _warning: None
+) -> None:
+    """Records how a run is to continue, for the process that resumes it."""
+    if not (changes.are_decisions or changes.limits):
+        return
+    if changes.are_decisions:
+        refuse_worker(project, "change how a run continues")
+    workflow = project.find_again(row).workflow
+    switches = _with_roles(project, row, changes.switch, workflow, warn)
+    async with project.engine() as engine:
+        await engine.change(row.name, workflow, replace(changes, switch=switches))
+
+
+def due_runs(project: Project) -> list[RunRow]:
+    """Returns the runs that are due, the longest overdue first."""
+    rows = project.store.rows(status=DUE, due_before=project.clock.now())
+    return sorted(rows, key=lambda row: row.due_at or 0.0)
+
+
+async def resume_due(
+    project: Project,
+    *,
+    limits: Limits | None = None,
+    observers: Sequence[Observer] = (),
+    warn: Warn = lambda _warning: None,
+) -> list[Resumed]:
+    """Resumes all due runs; an error in one does not stop the others."""
+    async with project.engine(observers) as engine:
+
+        async def one(row: RunRow) -> Resumed:
+            try:
+                workflow = prepare(project, row, None, warn)
+                return Resumed(row.name, await engine.resume(row.name, workflow, limits=limits))
+            except SignoffError as error:
+                return Resumed(row.name, None, error)
+
+        return list(await asyncio.gather(*(one(row) for row in due_runs(project))))
+
+
+def _with_roles(
+    project: Project,
+    row: RunRow,
+    switch: Mapping[str, str],
+    workflow: Workflow,
+    warn: Warn,
+) -> dict[str, str]:
+    """Returns the switches, extended by the roles that each switched agent plays.
+
+    Raises `ConfigError` if an agent would have to do what its kind cannot, such as writing.
+    """
+    if not switch:
+        return {}
+    from signoff.app.agents import known_agents, refuse_unfit
+
+    roles = {**project.default_roles, **project.settings.roles}
+    known = {*known_agents(project.settings.agents), *project.agents, *roles, *workflow.agents}
+    asked = asks_of(workflow, load_state(project, row).params)
+    replaced = [each._replace(agent=switch[each.agent]) for each in asked if each.agent in switch]
+    refuse_unfit(project.settings.agents, replaced)
+    for agent in switch:
+        if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):
+            warn(f"unknown agent or role {agent!r}; only steps that name it are switched")
+    return with_roles(switch, roles)
+
+
+def _failed_agent(project: Project, row: RunRow) -> str:
+    """Returns the agent whose error stopped the run: a workflow may ask one no settings name."""
+    state = load_state(project, row)
+    error = error_of(state.status, state.stop_reason)
+    return error.agent if error is not None else ""
+
+
+def prepare(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
+    """Finds a run's workflow, then records its answer files.
+
+    The order matters: a file is used only once, so a missing workflow must be reported first.
+    """
+    found = project.find(target, row) if target is not None else project.find_again(row)
+    for warning in record_file_answers(project, row.name):
+        warn(warning)
+    return found.workflow

@@ -1,4 +1,4 @@
-"""Finds the workflow that a target on the command line names.
+"""Finds workflows by name: what a target on the command line means, and what there is to name.
 
 A target is `package.module:NAME`, a file (`flow.py`, `flow.py:NAME`, or a file of a
 notation), `scheme:name` of a notation, or a name alone: of a workflow that discovery finds, or
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-from signoff.app.discovery import discover
-from signoff.app.home import expected_home
+from signoff import plugins
+from signoff.app.home import Home, expected_home
 from signoff.app.notations import (
     compile_context,
     compile_named,
@@ -28,12 +28,22 @@ from signoff.app.notations import (
     refuse_options,
     shipped_targets,
 )
-from signoff.app.settings import load_settings
+from signoff.app.settings import Settings, load_settings
 from signoff.core.workflow import Workflow
-from signoff.discovery import NAME, DiscoveredWorkflow, Discovery
+from signoff.discovery import (
+    NAME,
+    DiscoveredWorkflow,
+    Discovery,
+    discover_files,
+    load_module,
+    locate_module,
+    python_files,
+    source_files,
+)
 from signoff.documents.python_files import import_file, import_named, make_importable
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.notation import YAML_SUFFIXES, CompileContext, Notation
+from signoff.runtime.ports import Agent
 
 MOST_SIBLINGS = 30
 """Files that are looked at for names to suggest."""
@@ -195,3 +205,144 @@ def _discovered(
         f"{unknown}, and this project has no workflows with names; give a file (flow.py) or a "
         "module (package.module:NAME), or put the workflow into .signoff/flows/"
     )
+
+
+def discover(context: CompileContext, searched: Sequence[str] = ()) -> Discovery:
+    """Searches the home's flows and the configured folders and modules."""
+    # Options are for the one workflow that is run, not for all that are found.
+    context = replace(context, options={}, check_only=True)
+    make_importable([context.root])
+    problems: list[Problem] = []
+    files = _flow_files(Home(context.home).flows) if context.home is not None else []
+    if files:
+        context.trust("flows")
+    for source in searched:
+        files.extend(source_files(source, context.root, problems))
+
+    def load(path: Path) -> Workflow | None:
+        return load_module(path) if path.suffix == ".py" else compile_path(path, context)
+
+    return discover_files(files, problems, load)
+
+
+def _flow_files(folder: Path) -> list[Path]:
+    # Notations are loaded only if there is a folder to search.
+    notations = plugins.notations() if folder.is_dir() else ()
+    suffixes = {suffix for each in notations for suffix in each.suffixes}
+    others = (path for path in sorted(folder.rglob("*")) if path.suffix in suffixes)
+    return [*python_files(folder), *others]
+
+
+# Surfaces that run workflows for others take only what the catalog lists: any other file or module
+# could be any code of this machine.
+
+REVIEW = "review"
+"""The name under which files that exist are reviewed, unless a workflow has it."""
+_IN_FILE = re.compile(rf"(?P<path>.+?)(?::{NAME})?")
+_IN_MODULE = re.compile(rf"(?P<module>[A-Za-z_][\w.]*):{NAME}")
+
+
+class CatalogEntry(NamedTuple):
+    """A workflow that can be started."""
+
+    name: str
+    target: str
+    """What starts it, whatever else has the same name."""
+    description: str
+    kind: str
+    """What it is, in words: a review flow, a skill, a workflow in Python."""
+    own: bool
+    """Whether it belongs to the project, not to a package."""
+    path: Path | None = None
+    """The file that defines it, if it was found by its file."""
+
+
+class Catalog(NamedTuple):
+    """What can be started, those of the project first, and what is wrong with the rest."""
+
+    entries: tuple[CatalogEntry, ...]
+    problems: tuple[Problem, ...]
+
+    def find(self, target: str, cwd: Path) -> CatalogEntry:
+        """Returns the entry that a target means, in any form that `run` takes.
+
+        A target is a name, `scheme:name`, a file seen from `cwd`, or a module. Nothing is imported
+        for it. Raises `UnknownName` with the valid names, and `UsageError` if several have it.
+        """
+        candidates = self._candidates(target, cwd)
+        if not candidates:
+            raise UnknownName("workflow", target, [*self.by_name()])
+        if len(candidates) > 1:
+            meant = " or ".join(each.target for each in candidates)
+            raise UsageError(f"{target!r} can mean {meant}; use one of these instead")
+        return candidates[0]
+
+    def by_name(self) -> dict[str, CatalogEntry]:
+        """Returns the entries by the shortest target of each: the name, where it is unique."""
+        return {
+            each.name if self._named(each.name) == [each] else each.target: each
+            for each in self.entries
+        }
+
+    def _candidates(self, target: str, cwd: Path) -> list[CatalogEntry]:
+        exact = [each for each in self.entries if each.target == target]
+        return exact or self._named(target) or self._defined_in(target, cwd)
+
+    def _named(self, name: str) -> list[CatalogEntry]:
+        """Returns what has a name; what belongs to the project goes before what a package has."""
+        named = [each for each in self.entries if each.name == name]
+        return [each for each in named if each.own] or named
+
+    def _defined_in(self, target: str, cwd: Path) -> list[CatalogEntry]:
+        files: list[Path] = []
+        if match := _IN_MODULE.fullmatch(target):
+            files += filter(None, [locate_module(match["module"])])
+        if match := _IN_FILE.fullmatch(target):
+            files += _resolved(cwd, match["path"])
+        return [each for each in self.entries if each.path is not None and each.path in files]
+
+
+def _resolved(cwd: Path, path: str) -> list[Path]:
+    try:
+        return [(cwd / Path(path).expanduser()).resolve()]
+    except (OSError, RuntimeError, ValueError):
+        # Too long for a path, an unknown user, a null character: no file has such a name.
+        return []
+
+
+def catalog(home: Home, settings: Settings, agents: Mapping[str, Agent] | None = None) -> Catalog:
+    """Searches the project's flows, the folders and modules of its settings, and its packages.
+
+    The project need not be open, or exist yet. `agents` are those that a program provides.
+    """
+    context = compile_context(home, settings, agents=agents, check_only=True)
+    found = discover(context, settings.workflows)
+    entries = []
+    for each in found.found:
+        location = portable_path(each.path, context.root)
+        target = f"{location}:{NAME}" if each.path.suffix == ".py" else location
+        name, about, kind = each.workflow.name, each.workflow.description, each.workflow.notation
+        entries.append(CatalogEntry(name, target, about, _kind(kind), own=True, path=each.path))
+    shipped = shipped_targets()
+    for name, notations in named_by_notations(context).items():
+        for notation in notations:
+            target = f"{notation.scheme}:{name}"
+            # A notation that names none of its own ships all of them.
+            own = bool(notation.shipped) and target not in shipped
+            entries.append(CatalogEntry(name, target, "", notation.label, own))
+    if all(each.name != REVIEW for each in entries):
+        entries += _file_reviews()
+    entries.sort(key=lambda entry: (not entry.own, entry.kind, entry.name))
+    return Catalog(tuple(entries), found.problems)
+
+
+def _file_reviews() -> list[CatalogEntry]:
+    """Returns the review of files that exist, which needs no definition."""
+    about = "Review files or a change until they are clean."
+    able = [each for each in plugins.notations() if each.review]
+    return [CatalogEntry(REVIEW, REVIEW, about, each.label, own=False) for each in able[:1]]
+
+
+def _kind(notation: str) -> str:
+    found = plugins.notation(notation)
+    return found.label if found is not None else "workflow in Python"

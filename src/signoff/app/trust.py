@@ -20,8 +20,7 @@ from urllib.parse import quote
 
 from signoff import plugins
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.app.setting_layers import Layer
-from signoff.app.settings import Settings, database_file, mask
+from signoff.app.settings import Layer, Settings, database_file, mask
 from signoff.core.outcome import Status
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular

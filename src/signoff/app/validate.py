@@ -17,13 +17,12 @@ from signoff.app.agents import (
     unknown_options,
     unusable_files,
 )
-from signoff.app.discovery import discover
 from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context
 from signoff.app.observers import observer_problems
 from signoff.app.settings import Settings, load_settings
 from signoff.app.start import StartPlan
-from signoff.app.targets import Target, resolve
+from signoff.app.targets import Target, discover, resolve
 from signoff.app.trust import check_trust
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError

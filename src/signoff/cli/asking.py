@@ -17,16 +17,23 @@ from typing import Any, assert_never
 
 import click
 
-from signoff.app.answering import AnswerInput, form_of, record_answer, title_of
+from signoff.app.answering import AnswerInput, record_answer, title_of
+from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.cli.headline import deadline_lines, file_line, option_line
-from signoff.cli.terminal import discard_typed
+from signoff.cli.output import discard_typed
+from signoff.cli.summary import deadline_lines, file_line, option_line
 from signoff.cli.text import clean, near, styled, wrapped
-from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of
-from signoff.core.requests import AnswerForm, Edits, ItemState, describe_default, options_of
+from signoff.core.requests import (
+    AnswerForm,
+    Edits,
+    ItemState,
+    describe_default,
+    options_of,
+    request_word,
+)
 from signoff.documents.control_characters import shown_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval

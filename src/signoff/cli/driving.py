@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.app.history import events_of, history_fold, resume_report, timeline_of
 from signoff.app.project import Project
-from signoff.app.resume import resume
-from signoff.app.run_files import catch_up
+from signoff.app.runs import catch_up
 from signoff.app.settings import command_line_limits
 from signoff.app.show import RunDetails, show
+from signoff.app.start import resume
 from signoff.cli import exits
-from signoff.cli.interrupts import Interrupted, run_interruptibly
-from signoff.cli.output import DisplayOptions, Output, is_terminal
+from signoff.cli.output import DisplayOptions, Output, in_foreground, is_terminal
 from signoff.cli.summary import print_summary, report_to_json
-from signoff.cli.terminal import in_foreground
 from signoff.cli.text import clean, one_line
-from signoff.cli.views import OpenReview, PlainView, View
+from signoff.cli.views import Interrupted, OpenReview, PlainView, View, run_interruptibly
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.errors import UsageError

@@ -1,7 +1,7 @@
 """The `signoff` command: finds the sub-command, runs it, and prints errors as one line.
 
-Sub-commands are modules of `signoff.cli.commands`, imported when they are used; the
-table below is all that `--help` needs.
+Sub-commands are in modules of `signoff.cli.commands`, imported when they are used; the
+tables below are all that `--help` needs.
 """
 
 from __future__ import annotations
@@ -72,6 +72,17 @@ SECTIONS = {
         "trust": "Trust what this project's settings and code may do.",
     },
 }
+_HOMES = {
+    **dict.fromkeys(("approve", "reject"), "answer"),
+    **dict.fromkeys(("diff", "cat"), "findings"),
+    "backup": "store",
+    "models": "demo",
+    "report": "export",
+    "resume": "run",
+    "submit": "next",
+    "workers": "worker",
+}
+"""The modules of commands that share one with another command."""
 COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 
 
@@ -90,7 +101,8 @@ class LazyGroup(CliCommand, click.Group):
         """Imports one sub-command."""
         command: click.Command
         if cmd_name in COMMANDS:
-            command = import_module(f"signoff.cli.commands.{cmd_name}").command
+            module = import_module(f"signoff.cli.commands.{_HOMES.get(cmd_name, cmd_name)}")
+            command = getattr(module, f"{cmd_name}_command" if cmd_name in _HOMES else "command")
             return command
         from signoff import plugins
 
@@ -212,7 +224,7 @@ def _describe(error: BaseException) -> str:
 
 def _gets_trust(error: SignoffError, arguments: Sequence[str]) -> bool:
     """Asks the user, if only trust is missing and there is a terminal; returns the answer."""
-    from signoff.cli.terminal import has_keyboard
+    from signoff.cli.output import has_keyboard
 
     quiet = {"--json", "--no-input"}.intersection(arguments) or "SIGNOFF_WORKER_TOKEN" in os.environ
     if not isinstance(error, NotTrusted) or not error.asks or quiet:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shlex
+import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
@@ -16,6 +20,7 @@ import click
 
 from signoff.cli import exits
 from signoff.cli.output import DisplayOptions, Output, reserved_stdout
+from signoff.cli.text import clean, one_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.app.settings import Settings
     from signoff.notation import NotationOption
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -361,8 +367,6 @@ def set_up_logging(settings: Settings) -> None:
     """Prints log records of at least the level of the settings, each as one line."""
     import logging
 
-    from signoff.cli.log_lines import LogLines
-
     context = click.get_current_context(silent=True)
     debug = context is not None and context.meta.get(_DEBUG, False)
     lines: logging.Handler = LogLines(debug=debug)
@@ -373,3 +377,38 @@ def set_up_logging(settings: Settings) -> None:
         lines.setFormatter(JsonLines())
     logging.basicConfig(handlers=[lines])
     logging.getLogger("signoff").setLevel(settings.log_level.upper())
+
+
+OURS = "signoff"
+
+
+class LogLines(logging.Handler):
+    """Prints log records as `warning: ...`, with tracebacks only in debug mode."""
+
+    def __init__(self, *, debug: bool = False) -> None:
+        super().__init__()
+        self._debug = debug
+        self._last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints one record unless it repeats the last line."""
+        line = self._format(record)
+        if line == self._last:
+            return
+        self._last = line
+        # `sys.stderr` is read on each call because a live view replaces it while it draws. A
+        # closed stream must not affect the run.
+        with suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
+
+    def _format(self, record: logging.LogRecord) -> str:
+        # The logger's name is shown for records of other packages.
+        ours = record.name.partition(".")[0] == OURS
+        whose = "" if ours and not self._debug else f"{record.name}: "
+        line = f"{record.levelname.lower()}: {whose}{clean(record.getMessage())}"
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return line
+        if self._debug:
+            return f"{line}\n{''.join(traceback.format_exception(error)).rstrip()}"
+        return one_line(f"{line}: {str(error) or type(error).__name__}")

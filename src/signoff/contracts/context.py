@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.contracts.checkpoint import Checkpoint, expression_view
-from signoff.contracts.database import StepDatabase, Tables
 from signoff.contracts.expression_names import CTX_NAMES
 from signoff.contracts.expressions import Expression
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import CommandResult, Reply
 from signoff.core.requests import Answer, Request
 from signoff.errors import UsageError
+
+if TYPE_CHECKING:
+    from signoff.contracts.database import StepSession, Tables
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class StepContext:
     folder: str | None = None
     """The folder in which programs run; None means the current one."""
     view: Tables | None = field(default=None, repr=False, compare=False)
-    database: StepDatabase | None = field(default=None, repr=False, compare=False)
+    database: StepSession | None = field(default=None, repr=False, compare=False)
     engine: EngineContext | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -1,102 +1,33 @@
-"""The port to the user's database: steps read it and stage changes, which are applied together.
+"""The way to the user's database, which steps read and stage changes for.
 
-This is the only module of contracts that knows `signoff.guarded_db`, which it loads when a
-workflow names a database.
+This is the only module of contracts that knows `signoff.guarded_db`. It loads that package when a
+workflow names a database, so that others start without the parser and the drivers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from signoff.contracts.model import Database
 
-Params = Sequence[object] | Mapping[str, object]
-"""Values bound to a statement: by position, or by `:name`."""
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from signoff.guarded_db.postconditions import Tables
+    from signoff.guarded_db.session import GuardedDatabase, StepSession
+
+__all__ = ["GuardedDatabase", "StepKey", "StepSession", "Tables"]
+"""What the other modules name in their signatures; the types are not loaded for that."""
 
 StepKey = tuple[str, str, int, str]
 """The run, step, visit and item whose work was committed."""
 
-
-class Tables(Protocol):
-    """The database as commands and conditions see it; conditions cannot `stage`."""
-
-    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
-        """Returns the rows of a SELECT, each by column name."""
-
-    def one(self, sql: str, params: Params = ()) -> Row | None:
-        """Returns the first row, or None if there is none."""
-
-    def value(self, sql: str, params: Params = ()) -> Any:
-        """Returns the first column of the first row, or None if there is no row."""
-
-    def exists(self, sql: str, params: Params = ()) -> bool:
-        """Returns whether there is any row."""
-
-    def stage(self, sql: str, params: Params = ()) -> None:
-        """Adds a statement to the step's work.
-
-        A human confirms a DELETE, and a change of every row of a table of ten or more.
-        """
+Proof = tuple[str, Callable[["Tables"], bool], str]
+"""A postcondition: its name, the check inside the transaction, and the message if it fails."""
 
 
-Proof = tuple[str, Callable[[Tables], bool], str, bool]
-"""A postcondition: its name, the check inside the transaction, the message if it fails, and whether
-the check is quick and cannot hang."""
-
-
-class StepDatabase(Tables, Protocol):
-    """The database during one attempt at a step."""
-
-    def view(self) -> Tables:
-        """Returns a read-only view."""
-
-    def take(self, statements: Sequence[Sequence[Any]]) -> None:
-        """Stages statements from a worker; raises `StepFailed` if one is refused."""
-
-    def committed(self, keys: Sequence[StepKey]) -> list[str | None]:
-        """Returns the note of each work that was committed before, else None."""
-
-    def require(self, key: StepKey) -> None:
-        """Makes `commit` raise `StoreError` if the database does not have this earlier work."""
-
-    def committed_items(self, key: StepKey) -> Sequence[str]:
-        """Returns the items of a step that were committed before."""
-
-    def measure(self) -> list[dict[str, Any]]:
-        """Returns the changes that a human has to confirm, with the number of their rows."""
-
-    def commit(
-        self,
-        proofs: Sequence[Proof],
-        key: StepKey,
-        note: str,
-        confirmed: Sequence[Mapping[str, Any]] = (),
-    ) -> str | None:
-        """Applies the staged work if every proof holds, else raises `StepFailed`.
-
-        Returns the note in the database: an earlier attempt's if that was committed first. None
-        means that nothing was changed, because a change that is not in `confirmed` has to be.
-        """
-
-    def close(self) -> None:
-        """Ends the attempt: a connection of the program's own pool may be given back."""
-
-
-class WorkflowDatabase(Protocol):
-    """The database of one workflow, shared by its steps."""
-
-    def begin(self) -> StepDatabase:
-        """Returns the database for one attempt at a step."""
-
-    def back_up(self, reason: str, *, reuse: bool) -> str:
-        """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
-
-
-def open_database(database: Database) -> WorkflowDatabase:
+def open_database(database: Database) -> GuardedDatabase:
     """Returns the database that a definition names; connects when it is first used."""
     from signoff.guarded_db.session import GuardedDatabase
 
@@ -110,15 +41,15 @@ def open_database(database: Database) -> WorkflowDatabase:
 
 def check_address(url: str) -> Path | None:
     """Returns the path of a SQLite file, None for a server; raises `ConfigError` for others."""
-    from signoff.guarded_db.address import read_address
+    from signoff.guarded_db.sources import read_address
 
     return read_address(url).path
 
 
 def query_problem(sql: str, database: Database) -> str:
     """Returns why a condition may not use a query; empty if it may."""
-    from signoff.guarded_db.address import read_address
     from signoff.guarded_db.guard import Guard
+    from signoff.guarded_db.sources import read_address
     from signoff.guarded_db.verdict import Allowed, Dialect, StatementKind
 
     # Without an address, the database is known when it is used, and checks it then.

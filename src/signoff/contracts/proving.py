@@ -1,74 +1,30 @@
-"""Checks that work was done: conditions are evaluated, never taken on trust.
+"""Evaluates conditions: whether work was done is checked, never taken on trust.
 
-The engine checks a step without a database, as it does in every workflow. This module checks
-the items of a fan-out, and steps with a database: their statements are applied and their
-conditions checked inside one transaction, which is committed only if all of them hold.
+The engine checks a step without a database, as it does in every workflow, and `step_transaction`
+one that has a database.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from signoff.contracts.blame import BadExpression
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import Proof, StepDatabase, StepKey, Tables
 from signoff.contracts.expressions import parse_expression
-from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowStep
+from signoff.contracts.model import Check, Condition
 from signoff.contracts.results import AmbiguousName
 from signoff.core.frozen import freeze
 from signoff.error_text import unmet
 from signoff.errors import NotSerialisable, StepFailed
-from signoff.runtime.from_thread import on_thread
+from signoff.runtime.handlers import on_thread
 
 CONDITION_SECONDS = 10.0
 """How long one condition may take."""
-
-
-def prove(
-    ctx: StepContext,
-    database: StepDatabase,
-    conditions: Sequence[Condition],
-    output: Mapping[str, Any],
-    key: StepKey,
-    confirmed: Sequence[Mapping[str, Any]] = (),
-    is_wanted: Callable[[], bool] = lambda: True,
-    branch: StepBranch | None = None,
-) -> Mapping[str, Any] | None:
-    """Commits a step's statements if its conditions hold; raises `StepFailed` with all problems.
-
-    Returns the output that belongs to the committed work. If an earlier attempt that seemed
-    lost was committed after all, that is the output of that attempt. None means that nothing was
-    committed, because a human has to confirm a change that is not in `confirmed`. `is_wanted` is
-    asked right before the commit. Committed work cannot be tried again, so the branch after it must
-    be decidable, and is decided here.
-    """
-
-    about = ctx.with_result(output["result"], output["hint"])
-
-    def holds_in(check: Check | str, where: str, view: Tables) -> bool:
-        return holds(check, about.seen_by(view), where)
-
-    proofs: list[Proof] = [
-        (each.name, partial(holds_in, each.check, each.where), each.message, is_quick(each.check))
-        for each in conditions
-    ]
-    if branch is not None:
-        decided = partial(_decide, branch, holds_in)
-        message = undecided(ctx.step)
-        proofs.append(("next", decided, message, is_quick(branch.next.condition)))
-    proofs.append(("in time", lambda _view: is_wanted(), "it took too long", True))
-    note = json.dumps(output)
-    stored = database.commit(proofs, key, note, confirmed)
-    if stored is None:
-        return None
-    return output if stored == note else dict(json.loads(stored))
 
 
 async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list[str]:
@@ -86,30 +42,6 @@ async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list
 def undecided(step: str) -> str:
     """Returns what is wrong if the branch after a step cannot be decided."""
     return f"the branch after {step!r} cannot be decided"
-
-
-@dataclass
-class StepBranch:
-    """The branch after a step, which is decided where its work is proved."""
-
-    next: ConditionalNext
-    held: bool | None = None
-    """Whether its condition held; None if it has not been evaluated."""
-
-    @classmethod
-    def after(cls, step: WorkflowStep) -> StepBranch | None:
-        """Returns the branch after a step; None if there is none, or it depends on more."""
-        # A branch after items looks at all of them, and after a gate a human decides.
-        if not isinstance(step.next, ConditionalNext) or step.parallel_key or step.human_gate:
-            return None
-        return cls(step.next)
-
-
-def _decide(
-    branch: StepBranch, holds_in: Callable[[Check | str, str, Tables], bool], view: Tables
-) -> bool:
-    branch.held = holds_in(branch.next.condition, branch.next.where, view)
-    return True
 
 
 def check_storable(output: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from signoff.contracts.blame import BadExpression
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import Row, query_problem
+from signoff.contracts.database import query_problem
 from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import Condition, Database
 
@@ -71,7 +71,7 @@ def query_problems(condition: Condition, database: Database | None) -> Iterator[
         yield str(error)
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain_value(value) for name, value in row.items()}
 
 

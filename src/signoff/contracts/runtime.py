@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
 
 from signoff.contracts.checkpoint import (
     BACKUP,
@@ -22,13 +22,7 @@ from signoff.contracts.checkpoint import (
     lookup_result,
 )
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import (
-    StepDatabase,
-    StepKey,
-    WorkflowDatabase,
-    is_backed_up,
-    open_database,
-)
+from signoff.contracts.database import StepKey, is_backed_up, open_database
 from signoff.contracts.items import RETRIES
 from signoff.contracts.model import (
     Check,
@@ -50,6 +44,9 @@ from signoff.core.outcome import Outcome
 from signoff.error_text import lost_work, unmet
 from signoff.errors import StepFailed, StoreError
 
+if TYPE_CHECKING:
+    from signoff.contracts.database import GuardedDatabase, StepSession
+
 
 @dataclass(frozen=True)
 class StepItem:
@@ -59,8 +56,6 @@ class StepItem:
     value: Any = None
     checkpoint: Checkpoint | None = None
     """The checkpoint of the step, which its items share."""
-    is_new: bool = False
-    """Whether the database had none of its work when the step began."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +76,16 @@ class ContractRuntime:
     """The definition and the database, which the steps of a workflow share."""
 
     definition: WorkflowDefinition
-    _committed: WeakKeyDictionary[asyncio.Task[Any], StepKey] = field(
-        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    _looked: WeakSet[asyncio.Task[Any]] = field(
+        default_factory=WeakSet, init=False, repr=False, compare=False
     )
-    """The last work that was seen in the database, by the task that drives a run."""
+    """The tasks that drive a run and have looked for work that a dead process may have left."""
 
     def context(
         self,
         ctx: EngineContext,
         step: WorkflowStep,
-        database: StepDatabase | None = None,
+        database: StepSession | None = None,
         item: Any = None,
         checkpoint: Checkpoint | None = None,
     ) -> StepContext:
@@ -122,13 +117,13 @@ class ContractRuntime:
         )
 
     @cached_property
-    def shared_database(self) -> WorkflowDatabase | None:
+    def shared_database(self) -> GuardedDatabase | None:
         """The database that all steps share."""
         database = self.definition.database
         return open_database(database) if database is not None else None
 
     @contextmanager
-    def database(self) -> Iterator[StepDatabase | None]:
+    def database(self) -> Iterator[StepSession | None]:
         """Yields the database for one attempt at a step; None if the workflow has none."""
         if self.shared_database is None:
             yield None
@@ -137,7 +132,7 @@ class ContractRuntime:
             yield database
 
     def earlier_note(
-        self, ctx: EngineContext, database: StepDatabase | None, step: WorkflowStep
+        self, ctx: EngineContext, database: StepSession | None, step: WorkflowStep
     ) -> str | None:
         """Returns the note of work that a process may have committed before it died.
 
@@ -149,17 +144,14 @@ class ContractRuntime:
         last = ctx.step_state.get(MARKER)
         if last is not None:
             database.require(last)
-            if ctx.attempt == 1 and self._committed.get(_drive()) == tuple(last):
-                # This process has just committed the last work, and no other can have begun this
-                # step since. The transaction still checks both, without another round trip.
-                return None
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        if ctx.attempt == 1 and task in self._looked:
+            # A run that is resumed gets another task. As long as this one drives it, no other
+            # process can have begun the step; the transaction still checks the last work.
+            return None
+        self._looked.add(task)
         (note,) = self._notes(database, last, self.marker(ctx, step))
         return note
-
-    def remember_commit(self, ctx: EngineContext, step: WorkflowStep) -> None:
-        """Notes that this process has seen the work of a step in the database."""
-        if self.definition.database is not None:
-            self._committed[_drive()] = self.marker(ctx, step)
 
     def check_work(self, ctx: EngineContext) -> None:
         """Raises `StoreError` if the database has lost the run's last work."""
@@ -169,7 +161,7 @@ class ContractRuntime:
                 self._notes(database, last)
 
     def _notes(
-        self, database: StepDatabase, last: StepKey | None, *keys: StepKey
+        self, database: StepSession, last: StepKey | None, *keys: StepKey
     ) -> list[str | None]:
         if last is None:
             return database.committed(keys)
@@ -235,15 +227,14 @@ class ContractRuntime:
             checkpoint = _for_retry(item.checkpoint, ctx, step, item.name)
             item = replace(item, checkpoint=checkpoint)
         with self.database() as database:
-            note = None
-            if database is not None and not (item.is_new and ctx.attempt == 1):
-                (note,) = database.committed([self.marker(ctx, step, item.name)])
+            key = self.marker(ctx, step, item.name)
+            (note,) = database.committed([key]) if database is not None else (None,)
             performed = await self.perform_in(database, ctx, step, note, item)
         return performed.output
 
     async def perform_in(
         self,
-        database: StepDatabase | None,
+        database: StepSession | None,
         ctx: EngineContext,
         step: WorkflowStep,
         note: str | None,
@@ -261,9 +252,9 @@ class ContractRuntime:
         store = partial(_output, ctx)
         if database is not None:
             key = self.marker(ctx, step, item.name)
-            work_unit = StepTransaction(step, ctx, inner, database, key, store)
-            output, held = await work_unit.perform()
-            return Performed(output, inner, held)
+            transaction = StepTransaction(step, ctx, inner, database, key)
+            output = await transaction.perform(store)
+            return Performed(output, inner, transaction.held)
         returned = await work(step, inner)
         if returned.statements:
             raise StepFailed("the result has statements, but this workflow has no database")
@@ -272,13 +263,6 @@ class ContractRuntime:
         if ctx.scope:
             await self.check_postconditions(inner, step, output)
         return Performed(output, inner)
-
-    def committed_items(self, ctx: EngineContext, step: WorkflowStep) -> frozenset[str]:
-        """Returns the items of a step whose work the database has, although the journal may not."""
-        with self.database() as database:
-            if database is None:
-                return frozenset()
-            return frozenset(database.committed_items(self.marker(ctx, step)))
 
     async def check_postconditions(
         self, inner: StepContext, step: WorkflowStep, output: Mapping[str, Any], *problems: str
@@ -326,11 +310,6 @@ class ContractRuntime:
                 await self.check_postconditions(inner, step, performed.output, problem)
             raise StepFailed(problem) from error
         return Outcome.OK if held else Outcome.ITERATE
-
-
-def _drive() -> asyncio.Task[Any]:
-    """Returns the task that drives the run; a run that is resumed gets another one."""
-    return cast("asyncio.Task[Any]", asyncio.current_task())
 
 
 def _output(ctx: EngineContext, returned: StepOutput) -> dict[str, Any]:

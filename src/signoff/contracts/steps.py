@@ -74,7 +74,6 @@ class Single(_Handler):
         with contract.database() as database:
             note = contract.earlier_note(ctx, database, step)
             performed = await contract.perform_in(database, ctx, step, note)
-            contract.remember_commit(ctx, step)
         # The branch first: the time of completion is recorded, and its commit would not wait for a
         # condition that runs in a thread.
         outcome = await contract.branch(ctx, step, performed)
@@ -126,11 +125,9 @@ class ForEach(_Handler):
         self.contract.check_work(ctx)
         items = item_names(self._items(ctx))
         checkpoint = self.contract.checkpoint(ctx, self.step, items)
-        # Asking for all of them at once is a lot quicker than for each.
-        committed = self.contract.committed_items(ctx, self.step)
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
-            item = StepItem(name, items[name], checkpoint, is_new=name not in committed)
+            item = StepItem(name, items[name], checkpoint)
             return await self.contract.perform(inner, self.step, item)
 
         outputs, failures = await self._perform_all(ctx, list(items), one)

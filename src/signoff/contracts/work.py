@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from signoff.contracts.checkpoint import is_result_name, lookup, lookup_result
 from signoff.contracts.context import StepContext
@@ -17,8 +17,7 @@ from signoff.contracts.proving import time_limit
 from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.errors import StepFailed, UsageError
-from signoff.runtime.from_thread import for_thread, on_thread, thread_slots
-from signoff.runtime.handlers import is_async
+from signoff.runtime.handlers import for_thread, is_async, on_thread, thread_slots
 from signoff.runtime.process import KEPT_BYTES
 
 TOO_LONG = "it took more than {:g} seconds"
@@ -32,52 +31,9 @@ _OUTPUT_KEYS = frozenset({"success", "result", "error", "next_step_hint", "state
 _OLD_NAMES = {"nextStepHint": "next_step_hint", "postconditionsPassed": ""}
 
 
-T = TypeVar("T")
-
-
 async def work(step: WorkflowStep, ctx: StepContext) -> StepOutput:
     """Returns the output of a step; raises `StepFailed` if its worker reports a failure."""
-    return _succeeded(step, await _perform(step, ctx))
-
-
-async def work_then(step: WorkflowStep, ctx: StepContext, finish: Callable[[StepOutput], T]) -> T:
-    """Does the same, and returns what `finish` makes of the output in a thread.
-
-    An ordinary function has a thread already, in which both happen. Its time limit, if it has one,
-    is for the function alone, so then they are apart.
-    """
-    command = step.command
-    if not callable(command) or is_async(command) or step.timeout is not None:
-        return await _in_slot(partial(finish, await work(step, ctx)))
-
-    def call(inner: StepContext) -> _Finished[T] | Awaitable[Any]:
-        value = command(inner)
-        if inspect.isawaitable(value):
-            # It is awaited on the event loop.
-            return value
-        return _Finished(finish(_succeeded(step, as_output(value))))
-
-    value: _Finished[T] | Awaitable[Any] = await _on_thread(call, ctx, None)
-    if isinstance(value, _Finished):
-        return value.value
-    output = _succeeded(step, as_output(await value))
-    return await _in_slot(partial(finish, output))
-
-
-async def _in_slot(call: Callable[[], T]) -> T:
-    """Makes a call in a thread: a thousand items that end at once must not take one each."""
-    async with thread_slots():
-        return await on_thread(call)
-
-
-@dataclass(frozen=True)
-class _Finished(Generic[T]):
-    """What was made of a function's output, in contrast to what the function returned."""
-
-    value: T
-
-
-def _succeeded(step: WorkflowStep, output: StepOutput) -> StepOutput:
+    output = await _perform(step, ctx)
     if output.success is not True:
         raise StepFailed(output.error or f"step {step.name!r} failed without giving a reason")
     return output

@@ -12,18 +12,19 @@ and forgotten when a step or a fan-out item finishes, so a run of any length sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.attempts import forget_attempt, forget_failed, forget_last_command, next_attempt
 from signoff.core.delta import apply
 from signoff.core.digest import line_digest
 from signoff.core.effects import EffectKind, scope_of
-from signoff.core.frozen import STORED_DEPTH, freeze
-from signoff.core.outcome import Status
+from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, freeze
+from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 from signoff.core.stop_reason import reason_from_json
+from signoff.errors import StoreDamaged
 
 
 def fold(events: Iterable[ev.Event], state: RunState | None = None) -> RunState:
@@ -286,3 +287,152 @@ def count_time(state: RunState, at: float) -> None:
     state.spend.seconds += took
     state.visit_spend.seconds += took
     state.active_since = at
+
+
+# The state of a run as JSON, stored now and then so that a resume need not fold every event.
+
+
+def state_to_json(state: RunState) -> dict[str, Any]:
+    """Returns a state as the checkpoint stores it."""
+    data = {f.name: getattr(state, f.name) for f in fields(state)}
+    data["limits"] = state.limits.to_json()
+    data["spend"] = state.spend.to_json()
+    data["visit_spend"] = state.visit_spend.to_json()
+    data["ledger"] = [list(entry) for entry in state.ledger.values()]
+    data["effects"] = {
+        scope: {key: _slots(record) for key, record in records.items()}
+        for scope, records in state.effects.items()
+    }
+    data["pending"] = _slots(state.pending) if state.pending else None
+    data["stop_reason"] = state.stop_reason.to_json() if state.stop_reason else None
+    return data
+
+
+def state_from_json(data: dict[str, Any]) -> RunState:
+    """Reads a checkpoint back."""
+    try:
+        return _state(dict(data))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreDamaged(f"a stored checkpoint is not readable: {error!r}") from error
+
+
+def _state(values: dict[str, Any]) -> RunState:
+    # `freeze` is deeper than usual here: the checkpoint wraps values that were stored as events.
+    values["params"] = freeze(values["params"], CHECKPOINT_DEPTH)
+    values["limits"] = Limits.from_json(values["limits"])
+    values["spend"] = Spend(**values["spend"])
+    values["visit_spend"] = Spend(**values["visit_spend"])
+    entries = [LedgerEntry(*entry) for entry in values["ledger"]]
+    values["ledger"] = {entry[:3]: entry for entry in entries}
+    values["status"] = Status(values["status"])
+    values["stage"] = Stage(values["stage"])
+    values["state"] = freeze(values["state"], CHECKPOINT_DEPTH)
+    if values["outcome"] is not None:
+        values["outcome"] = Outcome(values["outcome"])
+    values["effects"] = {
+        scope: {k: EffectRecord(**{**r, "kind": EffectKind(r["kind"])}) for k, r in records.items()}
+        for scope, records in values["effects"].items()
+    }
+    if values["pending"] is not None:
+        pending = dict(values["pending"])
+        outcome = pending.pop("outcome")
+        values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
+    values["stop_reason"] = reason_from_json(values["stop_reason"])
+    return RunState(**values)
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
+# What one attempt at a step passes on to the next, and what a resume does with its failures.
+
+
+NO_ANSWER = frozenset({"AgentQuota", "AgentStopped"})
+"""Errors that mean "not now": no handler got them, because the run stopped instead."""
+
+
+def forget_last_command(records: dict[str, EffectRecord]) -> None:
+    """Drops a command that failed just before the run did: the user may have fixed the cause.
+
+    Only the last effect of a scope is dropped: the handler has used the result of earlier ones.
+    """
+    # Dicts keep the order in which effects were started.
+    last = next(reversed(records), None)
+    if last is None or records[last].kind is not EffectKind.COMMAND or not records[last].done:
+        return
+    reply = records[last].reply
+    if isinstance(reply, dict) and reply.get("code"):
+        del records[last]
+
+
+def forget_failed(state: RunState, scope: str, *, every: bool) -> None:
+    """Drops failed effects, so that they are performed again while the others are replayed."""
+    records = state.effects.get(scope)
+    if records and any(record.error for record in records.values()):
+        state.effects[scope] = {
+            key: record
+            for key, record in records.items()
+            if record.error is None or not (every or record.error.get("type") in NO_ANSWER)
+        }
+
+
+def answers_in(state: RunState, scope: str) -> dict[str, str]:
+    """Returns the last answer of agents in a scope, by key."""
+    prefix = f"{scope}/" if scope else ""
+    answers: dict[str, str] = {}
+    for identity, record in state.effects.get(scope, {}).items():
+        if record.kind is EffectKind.ASK:
+            # An answer that did not match its schema is stored with the error.
+            text = (record.reply or {}).get("text") or (record.error or {}).get("answer")
+            answers[identity.removeprefix(prefix).rpartition("#")[0]] = str(text or "")
+    return answers
+
+
+def next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -> None:
+    """Opens another attempt at a step; after a timeout (`late`), finished effects are kept."""
+    effects, items = _finished(state) if late else ({}, {})
+    own_lines = state.logged.get("", {})
+    state.previous_answers = answers_in(state, "")
+    state.attempt += 1
+    state.feedback = feedback
+    state.stage = Stage.WORK
+    forget_attempt(state)
+    if effects:
+        # Effects of the attempt that ran out of time are replayed in this one.
+        state.effects, state.items = effects, items
+        state.logged = {"": own_lines}
+    else:
+        state.begun = state.attempt
+
+
+def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict[str, Any]]:
+    """Returns the finished effects and items of an attempt that ran out of time.
+
+    The next attempt does not pay for them again. Fan-out items are kept or repeated as a whole.
+    The fan-out itself is kept to detect a next attempt that has other items.
+    """
+    own = {
+        key: record
+        for key, record in state.effects.get("", {}).items()
+        if record.kind is EffectKind.MAP or (record.done and _was_seen(key, record))
+    }
+    # An item inside another item belongs to its parent, which is repeated unless it has finished.
+    items = {scope: result for scope, result in state.items.items() if scope.count("[") == 1}
+    if not items and not any(record.done for record in own.values()):
+        return {}, {}
+    return {"": own}, items
+
+
+def _was_seen(key: str, record: EffectRecord) -> bool:
+    """Tells whether the handler got this reply; questions about effects in doubt are no reply."""
+    stopped = record.error is not None and record.error.get("type") in NO_ANSWER
+    return not stopped and "?" not in key.rpartition("#")[2]
+
+
+def forget_attempt(state: RunState) -> None:
+    """Drops the records of the current attempt."""
+    state.pending = None
+    state.adopted = False
+    state.effects, state.items, state.item_failures, state.forgiven = {}, {}, {}, {}
+    state.logged = {}

@@ -13,7 +13,6 @@ from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
-from signoff.core.presence import refuse_approval_by_default
 from signoff.core.questions import (
     Option,
     UserQuestion,
@@ -24,6 +23,37 @@ from signoff.core.questions import (
     questions_of,
 )
 from signoff.errors import InvalidAnswer, UsageError
+
+# Which answers must come with proof that a human was present.
+#
+# A request says so in its form, so the digest of what was shown covers it. What counts as proof,
+# and how it is checked, is not decided here.
+
+
+PRESENCE, APPROVES = "presence", "approves"
+"""The keys of a form: whether presence is required, and the options that approve something."""
+
+
+def needs_presence(form: Mapping[str, Any], value: Any) -> bool:
+    """Tells whether an answer approves something and so needs proof of presence.
+
+    Turning something down never does: a user who may answer may also stop a run. If a request does
+    not say which of its options approve, all of them count as approval.
+    """
+    if not form.get(PRESENCE):
+        return False
+    labels = form.get(APPROVES)
+    return value is not False if labels is None else value in labels
+
+
+def refuse_approval_by_default(form: Mapping[str, Any]) -> None:
+    """Raises `UsageError` if a deadline would approve what only a human who is present may."""
+    if needs_presence(form, form.get("default")):
+        raise UsageError(
+            f"the default {form.get('default')!r} would approve without a signature when the "
+            "deadline has passed; where presence is required, the default must reject"
+        )
+
 
 RETRY = "retry"
 """The option that repeats what failed, wherever a human is asked about a failure."""
@@ -391,3 +421,37 @@ def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
             return value
         case other:
             assert_never(other)
+
+
+# Which requests are about an approval, what they are called, and when they need a signature.
+
+
+SIGN_OFF = "sign_off"
+"""The id of the question at a sign-off, and the constraint of findings that are reported there."""
+
+
+def is_approval(form: Mapping[str, Any]) -> bool:
+    """Tells whether an answer to a request can approve something."""
+    return RequestKind(form["kind"]).answer_form is AnswerForm.DECISION or APPROVES in form
+
+
+def request_word(form: Mapping[str, Any]) -> str:
+    """Returns what a request is to a human, such as `sign-off`; its kind is for programs."""
+    if form.get("question_id") == SIGN_OFF:
+        return "sign-off"
+    return RequestKind(form["kind"]).word
+
+
+def approves(form: Mapping[str, Any], value: Any) -> bool:
+    """Tells whether an answer approves something, whether or not that had to be signed."""
+    return needs_presence({**form, PRESENCE: form.get(PRESENCE) or is_approval(form)}, value)
+
+
+def require_presence(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a form with presence required, if it is about an approval."""
+    if not is_approval(form):
+        return dict(form)
+    required = {**form, PRESENCE: True}
+    if "deadline_seconds" in form:
+        refuse_approval_by_default(required)
+    return required

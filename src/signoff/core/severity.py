@@ -105,3 +105,8 @@ DEFAULT_SEVERITY = Severity.HIGH
 
 SEVERITIES = ", ".join(Severity)
 """The names, for messages."""
+
+DEFAULT_BLOCK_ON = tuple(severity for severity in Severity if severity.defaults.blocks)
+"""The severities that block approval unless a flow sets others."""
+LEAST_BLOCKING = DEFAULT_BLOCK_ON[-1]
+WORST = DEFAULT_BLOCK_ON[0]

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, ResolvedEdge, gate_name
-from signoff.core.error_info import ErrorInfo
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.questions import Option
@@ -38,6 +37,7 @@ from signoff.core.requests import RETRY
 from signoff.core.run_state import Stage
 from signoff.core.stop_reason import (
     EdgeLimit,
+    ErrorInfo,
     PreconditionFailed,
     Rejected,
     RoundLimit,
@@ -49,6 +49,7 @@ from signoff.errors import EngineError
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
+
 
 ACCEPT, STOP, CONTINUE = "accept", "stop", "continue"
 """What a human can choose in an escalation, besides `RETRY`."""
@@ -387,3 +388,60 @@ def _resets(position: Position, edge: ResolvedEdge) -> tuple[str, ...]:
         return ()
     others = [e for e in position.workflow.edges.from_step(edge.step) if e.key != edge.key]
     return tuple(e.key for e in others if e.definition.resets and e.key in position.counters)
+
+
+# The transition rules for one request: a checked call, an item of a fan-out, or a whole fan-out.
+#
+# A step has stages, edges and gates; a request only falls short, raises, or is decided by a human.
+# What is retried, and for how long, is the rule that steps have.
+
+
+class RequestPosition(NamedTuple):
+    """How far a checked call, an item of a fan-out or a whole fan-out has come."""
+
+    attempt: int
+    retries: int
+    options: tuple[str, ...] = ()
+    """What a human can choose; empty where no human is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """Continue with the last answer, or with what the human chose in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Raise it to the caller."""
+
+    problem: str
+
+
+RequestFact = FellShort | Raised | Chosen
+RequestDecision = Retry | Wait | Accept | GiveUp
+
+
+def decide_request(position: RequestPosition, fact: RequestFact) -> RequestDecision:
+    """Says what follows from a fact about one request."""
+    return REQUEST_TABLE[type(fact)](position, fact)
+
+
+def _request_fell_short(position: RequestPosition, fact: FellShort) -> RequestDecision:
+    if again := retry(position.attempt, position.retries, fact):
+        return again
+    if fact.usable:
+        return Accept()
+    return Wait(fact.problem, position.options) if position.options else GiveUp(fact.problem)
+
+
+def _request_chosen(position: RequestPosition, fact: Chosen) -> RequestDecision:
+    if fact.label not in position.options:
+        raise EngineError(f"{fact.label!r} is not one of {', '.join(position.options)}")
+    return Retry(fact.text, by_human=True) if fact.label == RETRY else Accept()
+
+
+REQUEST_TABLE: Mapping[type[RequestFact], Callable[[RequestPosition, Any], RequestDecision]] = {
+    FellShort: _request_fell_short,
+    Raised: lambda _position, fact: GiveUp(fact.problem),
+    Chosen: _request_chosen,
+}

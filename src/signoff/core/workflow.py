@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any
 
 from signoff.core.args import UNDECLARED, Param, bind, missing, read_params
-from signoff.core.callables import param_problems
 from signoff.core.code import constant_reads
 from signoff.core.context import StepContext
 from signoff.core.digest import describe, digest
@@ -23,7 +22,7 @@ from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.step import WORKER, HandlerObject, StepDef
 from signoff.core.step_output import StepOutput, next_command
-from signoff.core.validation import problems_of
+from signoff.core.validation import param_problems, problems_of
 from signoff.errors import (
     BadHandlerResult,
     InvalidParams,

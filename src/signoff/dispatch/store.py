@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from signoff.runtime.dispatcher import Drive, QueueNeeds
+from signoff.runtime.ports import Drive, QueueNeeds
 
 
 class StoreDispatcher:

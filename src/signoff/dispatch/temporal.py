@@ -36,7 +36,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from signoff.dispatch.temporal_workflow import ENDED, DriveRun
 from signoff.errors import ConfigError, RunBusy, SignoffError, StoreBusy, WriteFailed
-from signoff.runtime.dispatcher import DispatcherUnavailable, Drive, QueueNeeds, Rest
+from signoff.runtime.ports import DispatcherUnavailable, Drive, QueueNeeds, Rest
 from signoff.runtime.store_port import DispatchToken
 
 HEARTBEAT_SECONDS = 5.0

@@ -1,9 +1,9 @@
-"""Renders templates: files with variables, conditions and includes.
+"""Renders the templates of prompts: texts with variables, conditions and includes.
 
 `{{KEY}}` is replaced by a value. `{{#if KEY}}...{{/if}}` is kept only if the value is neither
 empty nor blank, `{{#unless KEY}}...{{/unless}}` only if it is; both can be nested. `{{include:
-path}}` inserts another template. `{{=text}}` prints `{{text}}`. A condition or an include on a
-line of its own takes the whole line with it.
+path}}` inserts another template. `{{! text }}` is a comment. `{{=text}}` prints `{{text}}`. All
+of them but values take their line with them if there is nothing else on it.
 
 Values are inserted and never rendered, whatever they contain. This also holds for a template
 that is rendered in two steps: `render_template` leaves the variables in `keep` for `fill`, and
@@ -12,30 +12,80 @@ marks everything else that `fill` would take for a tag with one more `=`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from signoff.documents.files import display_path, read_text
-from signoff.documents.template_tags import (
-    CONDITIONS,
-    ENDS,
-    NAMED,
-    Piece,
-    Tag,
-    TagKind,
-    fillable_pieces,
-    mistakes,
-    paired_pieces,
-    read_pieces,
-    tags_of,
-)
 from signoff.errors import InvalidTemplate, Problem
 
 MOST_INCLUDES = 1000
 """In one template: files that include each other twice double the text with every level."""
 DEEPEST_INCLUDE = 50
+# No brace and no line break inside, so a long text is searched in one pass.
+_BRACES = re.compile(r"\{\{([^{}\n]*+)\}\}")
+_CONDITION = re.compile(r"(#if|#unless)[ \t]+(\w+)", re.ASCII)
+_INCLUDE = re.compile(r"include[ \t]*:[ \t]*(.*)")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_REST_OF_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
+_LIKE_A_TAG = re.compile(r"[#^/A-Za-z_]")
+# Templates of other programs use these forms; reading them as text would put them into a prompt.
+_FOREIGN_FORM = re.compile(r"([#^/])[ \t]*(\w+)", re.ASCII)
+_FOREIGN = {
+    "#": "write {{{{#if {0}}}}}",
+    "^": "write {{{{#unless {0}}}}}",
+    "/": "write {{{{/if}}}} or {{{{/unless}}}}",
+}
+_FORMS = (
+    "valid: {{KEY}}, {{#if KEY}}...{{/if}}, {{#unless KEY}}...{{/unless}}, {{include: path}}, "
+    "{{! text }}; put = after the braces to print them"
+)
+
+
+class TagKind(StrEnum):
+    """What a tag does."""
+
+    VARIABLE = "variable"
+    IF = "#if"
+    UNLESS = "#unless"
+    END_IF = "/if"
+    END_UNLESS = "/unless"
+    INCLUDE = "include"
+    COMMENT = "comment"
+    LITERAL = "literal"
+    INVALID = "invalid"
+
+
+_CONDITIONS = {TagKind.IF: TagKind.END_IF, TagKind.UNLESS: TagKind.END_UNLESS}
+"""The tags that open a block, and those that close it."""
+_ENDS = frozenset(_CONDITIONS.values())
+_NAMED = frozenset({TagKind.VARIABLE, *_CONDITIONS})
+_LINE_TAGS = frozenset({*_CONDITIONS, *_ENDS, TagKind.INCLUDE, TagKind.COMMENT})
+"""The tags that take their line with them."""
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A tag of a template."""
+
+    kind: TagKind
+    name: str
+    """The variable, the path of an include, or the text of a literal or a comment."""
+    source: str
+    """As it is written."""
+    where: str = ""
+    """Its file and line."""
+    line_break: str = ""
+    """The end of its line, if there is nothing else on the line."""
+
+
+Piece = str | Tag
 
 
 def render_template(
@@ -58,20 +108,42 @@ def render_template(
     return _render(pieces, variables, keep, template.problems)
 
 
+def render_text(template: str, values: Mapping[str, Any]) -> str:
+    """Returns a template without mistakes and without includes, with its values filled in."""
+    return "".join(_evaluate(_pieces_of(template), values))
+
+
+def mistakes_in(template: str, name: str, known: Collection[str]) -> list[Problem]:
+    """Returns what is wrong with a template that may use the variables in `known`."""
+    pieces = [*_read_pieces(template, name)]
+    includes = (tag for tag in _tags_of(pieces) if tag.kind is TagKind.INCLUDE)
+    refused = [
+        Problem(tag.where, f"{tag.source} has no effect here", "insert its text")
+        for tag in includes
+    ]
+    return [*_mistakes(pieces), *refused, *_unknown_variables(pieces, known)]
+
+
+def variables_of(template: str, *, printed: bool = False) -> set[str]:
+    """Returns the variables of a template, or only those that are printed and not just tested."""
+    kinds = {TagKind.VARIABLE} if printed else _NAMED
+    return {tag.name for tag in _tags_of(_pieces_of(template)) if tag.kind in kinds}
+
+
 def fill(text: str, values: Mapping[str, Any]) -> str:
     """Fills in the variables that rendering left, and leaves all other text as it is.
 
     The text may also come from elsewhere: tags that belong to no variable, and conditions that
     are not closed, stay in it.
     """
-    return "".join(_evaluate(paired_pieces([*fillable_pieces(text, values)]), values))
+    return "".join(_evaluate(_paired_pieces([*_fillable_pieces(text, values)]), values))
 
 
 def escape(text: str, names: Collection[str]) -> str:
     """Returns a text that `fill` turns back into this one, for values of those names."""
     if not names:
         return text
-    pieces = fillable_pieces(text, names)
+    pieces = _fillable_pieces(text, names)
     return "".join(p if isinstance(p, str) else f"{{{{={p.source[2:]}" for p in pieces)
 
 
@@ -95,8 +167,8 @@ class _Template:
 
         `files` lead to the text: each of them includes the next one.
         """
-        pieces = [*read_pieces(text, name)]
-        self.problems += mistakes(pieces)
+        pieces = [*_read_pieces(text, name)]
+        self.problems += _mistakes(pieces)
         expanded: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Tag) and piece.kind is TagKind.INCLUDE:
@@ -160,10 +232,12 @@ def _render(
     return "".join([*output, escape("".join(plain), left)])
 
 
-def _unknown_variables(pieces: Sequence[Piece], known: Sequence[str]) -> Iterator[Problem]:
-    remedy = f"valid: {', '.join(sorted(known)) or 'none'}"
-    for tag in tags_of(pieces):
-        if tag.kind in NAMED and tag.name not in known:
+def _unknown_variables(pieces: Sequence[Piece], known: Collection[str]) -> Iterator[Problem]:
+    valid = f"valid: {', '.join(sorted(known)) or 'none'}"
+    for tag in _tags_of(pieces):
+        if tag.kind in _NAMED and tag.name not in known:
+            close = get_close_matches(tag.name, known, n=1, cutoff=0.5)
+            remedy = f"did you mean {close[0]}? {valid}" if close else valid
             yield Problem(tag.where, f"unknown variable {tag.name!r}", remedy)
 
 
@@ -181,13 +255,13 @@ def _evaluate(pieces: Sequence[Piece], variables: Mapping[str, Any]) -> Iterator
     blocks: list[bool | None] = []
     hidden = 0
     for piece in pieces:
-        if isinstance(piece, Tag) and piece.kind in CONDITIONS:
+        if isinstance(piece, Tag) and piece.kind in _CONDITIONS:
             shown = _is_shown(piece, variables)
             if shown is None and not hidden:
                 yield _KeptTag(piece.source)
             blocks.append(shown)
             hidden += shown is False
-        elif isinstance(piece, Tag) and piece.kind in ENDS:
+        elif isinstance(piece, Tag) and piece.kind in _ENDS:
             shown = blocks.pop()
             hidden -= shown is False
             if shown is None and not hidden:
@@ -208,9 +282,132 @@ def _is_shown(tag: Tag, variables: Mapping[str, Any]) -> bool | None:
 def _text(piece: Piece, variables: Mapping[str, Any]) -> str:
     if isinstance(piece, str):
         return piece
+    if piece.kind is TagKind.COMMENT:
+        return ""
     if piece.kind is TagKind.LITERAL:
         return f"{{{{{piece.name}}}}}"
     if piece.name not in variables:
         return _KeptTag(piece.source)
     value = variables[piece.name]
     return "" if value is None else str(value)
+
+
+# All critics of a step have the same template, and long prompts have many pieces.
+@lru_cache(maxsize=32)
+def _pieces_of(template: str) -> tuple[Piece, ...]:
+    return tuple(_read_pieces(template, ""))
+
+
+def _read_pieces(text: str, name: str) -> Iterator[Piece]:
+    """Yields the text and the tags of a template."""
+    end, line, counted = 0, 1, 0
+    for match in _BRACES.finditer(text):
+        kind, value = _read_tag(match[1])
+        if kind is None:
+            continue
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        start, after = match.span()
+        if kind in _LINE_TAGS:
+            start, after = _whole_line(text, start, after)
+        yield text[end:start]
+        line_break = text[match.end() : after].lstrip(" \t")
+        yield Tag(kind, value, match[0], f"{name}:{line}", line_break)
+        end = after
+    yield text[end:]
+
+
+def _read_tag(body: str) -> tuple[TagKind | None, str]:
+    """Returns what the text between two braces means; no kind if it is just text."""
+    if body.startswith("="):
+        return TagKind.LITERAL, body[1:]
+    if body.startswith("!"):
+        return TagKind.COMMENT, body[1:]
+    word = body.strip(" \t")
+    if _NAME.fullmatch(word):
+        return TagKind.VARIABLE, word
+    if word in _ENDS:
+        return TagKind(word), ""
+    if match := _CONDITION.fullmatch(word):
+        return TagKind(match[1]), match[2]
+    if match := _INCLUDE.fullmatch(word):
+        return TagKind.INCLUDE, match[1]
+    return (TagKind.INVALID if _LIKE_A_TAG.match(word) else None), word
+
+
+def _whole_line(text: str, start: int, end: int) -> tuple[int, int]:
+    """Returns where the line of a tag begins and ends; the tag's own span if it shares the line."""
+    line = text.rfind("\n", 0, start) + 1
+    rest = _REST_OF_LINE.match(text, end)
+    if rest is None or text[line:start].strip(" \t"):
+        return start, end
+    return line, rest.end()
+
+
+def _mistakes(pieces: Sequence[Piece]) -> Iterator[Problem]:
+    """Yields invalid tags, and blocks that do not begin and end in the same file."""
+    opened: list[Tag] = []
+    for tag in _tags_of(pieces):
+        if tag.kind is TagKind.INVALID:
+            yield Problem(tag.where, f"unknown tag {tag.source}", _form_instead_of(tag))
+        elif tag.kind in _CONDITIONS:
+            opened.append(tag)
+        elif tag.kind in _ENDS:
+            if not opened:
+                yield Problem(tag.where, f"{tag.source} closes nothing")
+            elif _CONDITIONS[opened[-1].kind] is not tag.kind:
+                inner = opened.pop()
+                remedy = f"close {inner.source} of {inner.where} first"
+                yield Problem(tag.where, f"{tag.source} is in the wrong place", remedy)
+            else:
+                opened.pop()
+    for tag in opened:
+        remedy = f"add {{{{{_CONDITIONS[tag.kind].value}}}}}"
+        yield Problem(tag.where, f"{tag.source} is not closed", remedy)
+
+
+def _form_instead_of(tag: Tag) -> str:
+    foreign = _FOREIGN_FORM.fullmatch(tag.name)
+    return f"{_FOREIGN[foreign[1]].format(foreign[2])}; {_FORMS}" if foreign else _FORMS
+
+
+def _fillable_pieces(text: str, names: Collection[str]) -> Iterator[Piece]:
+    """Yields the text and the tags that `fill` acts on, marked ones as literals."""
+    end = 0
+    for match in _BRACES.finditer(text):
+        marked = match[1].startswith("=")
+        kind, name = _read_tag(match[1].lstrip("="))
+        if not (kind in _CONDITIONS or kind in _ENDS or (kind in _NAMED and name in names)):
+            continue
+        yield text[end : match.start()]
+        if marked:
+            yield Tag(TagKind.LITERAL, match[1][1:], match[0])
+        else:
+            yield Tag(kind, name, match[0])
+        end = match.end()
+    yield text[end:]
+
+
+def _paired_pieces(pieces: Sequence[Piece]) -> list[Piece]:
+    """Returns the pieces with conditions and ends that belong to no block as text."""
+    opened: list[int] = []
+    loose: set[int] = set()
+    for position, piece in enumerate(pieces):
+        if isinstance(piece, Tag) and piece.kind in _CONDITIONS:
+            opened.append(position)
+        elif isinstance(piece, Tag) and piece.kind in _ENDS:
+            start = pieces[opened[-1]] if opened else None
+            if isinstance(start, Tag) and _CONDITIONS[start.kind] is piece.kind:
+                opened.pop()
+            else:
+                loose.add(position)
+    loose.update(opened)
+    return [
+        piece.source if isinstance(piece, Tag) and position in loose else piece
+        for position, piece in enumerate(pieces)
+    ]
+
+
+def _tags_of(pieces: Sequence[Piece]) -> Iterator[Tag]:
+    """Yields the tags among pieces."""
+    return (piece for piece in pieces if isinstance(piece, Tag))

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 from signoff.core.outcome import Status
 from signoff.documents.control_characters import escape_controls
-from signoff.exports.review_record import level_of, need_history, rule_id
-from signoff.exports.run_record import Export, ExportOptions, RunRecord
+from signoff.exports.run_record import (
+    Export,
+    ExportOptions,
+    RunRecord,
+    level_of,
+    need_history,
+    rule_id,
+)
 from signoff.review.coverage import describe_missed
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory

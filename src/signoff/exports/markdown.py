@@ -10,8 +10,7 @@ from signoff.core.run_state import RunState
 from signoff.core.severity import Severity
 from signoff.core.words import CHANGES, FindingStatus
 from signoff.documents.control_characters import escape_controls
-from signoff.exports.review_record import need_history, rule_id
-from signoff.exports.run_record import Export, ExportOptions, RunRecord
+from signoff.exports.run_record import Export, ExportOptions, RunRecord, need_history, rule_id
 from signoff.review.coverage import SHOWN_NAMES, ConstraintResult, ReviewCoverage, by_reason
 from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.review.history import ReviewHistory, Round, describe_result, describe_status

@@ -12,6 +12,7 @@ from typing import Any
 
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.telemetry.genai_names import METRIC_UNITS
+from signoff.telemetry.metrics import Distribution
 from signoff.telemetry.otel_signals import (
     Attribute,
     OtelEvent,
@@ -20,7 +21,6 @@ from signoff.telemetry.otel_signals import (
     OtelSpan,
     Signal,
 )
-from signoff.telemetry.run_summary import Distribution
 
 SERVICE = "signoff"
 SECONDS = (0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84, 655.36, 2621.44, 10485.76)

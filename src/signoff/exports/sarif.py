@@ -16,8 +16,14 @@ from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.documents.control_characters import CONTROL, escape_controls, json_text
-from signoff.exports.review_record import level_of, need_history, rule_id
-from signoff.exports.run_record import Export, ExportOptions, RunRecord
+from signoff.exports.run_record import (
+    Export,
+    ExportOptions,
+    RunRecord,
+    level_of,
+    need_history,
+    rule_id,
+)
 from signoff.review.coverage import ReviewCoverage
 from signoff.review.edit import EditKind, find_passage
 from signoff.review.finding import Finding

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
+    from signoff.core.severity import IssueBehavior as IssueBehavior
+    from signoff.core.severity import Severity as Severity
     from signoff.core.workflow import Workflow
     from signoff.flows.constraint_file import load_constraints as load_constraints
     from signoff.flows.goal_file import load_goal as load_goal
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
     from signoff.flows.validation import validate_workflow as validate_workflow
     from signoff.review.adjudication import Adjudication as Adjudication
     from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
-    from signoff.review.behaviors import ConstraintBehavior as ConstraintBehavior
-    from signoff.review.behaviors import IssueBehavior as IssueBehavior
     from signoff.review.constraint import Constraint as Constraint
+    from signoff.review.constraint import ConstraintBehavior as ConstraintBehavior
     from signoff.review.constraint import Rule as Rule
     from signoff.review.constraint import SourceBlock as SourceBlock
     from signoff.review.constraint import compress_constraints as compress_constraints
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from signoff.review.findings import Ledger as Ledger
     from signoff.review.parsing import parse_adjudication as parse_adjudication
     from signoff.review.parsing import parse_critique as parse_critique
-    from signoff.review.severity import Severity as Severity
     from signoff.runtime.ports import Agent as Agent
 
 _HOMES = {
@@ -75,13 +75,18 @@ _HOMES = {
     "signoff.flows.goal_file": ("load_goal",),
     "signoff.flows.constraint_file": ("load_constraints",),
     # review
-    "signoff.review.behaviors": ("ConstraintBehavior", "IssueBehavior"),
-    "signoff.review.constraint": ("Constraint", "Rule", "SourceBlock", "compress_constraints"),
+    "signoff.review.constraint": (
+        "Constraint",
+        "ConstraintBehavior",
+        "Rule",
+        "SourceBlock",
+        "compress_constraints",
+    ),
     "signoff.review.critique": ("Critique", "CritiqueIssue"),
     "signoff.review.adjudication": ("Adjudication", "AdjudicationDecision"),
     "signoff.review.findings": ("Finding", "Ledger"),
     "signoff.review.parsing": ("parse_adjudication", "parse_critique"),
-    "signoff.review.severity": ("Severity",),
+    "signoff.core.severity": ("IssueBehavior", "Severity"),
 }
 __all__ = [*names_in(_HOMES), "load_flow"]  # noqa: PLE0604  # names come from the table above
 __getattr__ = loader(__name__, _HOMES)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 
+from signoff.core.severity import DEFAULT_SEVERITY
 from signoff.documents.files import display_path
 from signoff.documents.mistakes import Mistake, line_of, mistakes_of
 from signoff.documents.mistakes import Path as KeyPath
@@ -31,7 +32,6 @@ from signoff.flows.sections import (
     Word,
 )
 from signoff.review.constraint import DEFAULT_PRIORITY, Constraint, Rule, SourceBlock
-from signoff.review.severity import DEFAULT_SEVERITY
 
 ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 ID_WORDS = "letters, digits, _, . and -"

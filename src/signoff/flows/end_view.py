@@ -14,6 +14,7 @@ from signoff.core.effects import EffectKind
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.run_state import RunState
+from signoff.core.severity import Severity
 from signoff.core.stop_reason import AnswerPending, BudgetReached, Rejected, RoundLimit
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.files.end import files_end, lower_first, result_heading
@@ -32,7 +33,6 @@ from signoff.flows.steps.updates import best_version, findings_of, shortened, wi
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.policy import for_judge
-from signoff.review.severity import Severity
 from signoff.runtime.amounts import count
 from signoff.runtime.narration import describe_stop
 from signoff.store.rundir.layout import EndView

@@ -10,13 +10,12 @@ from typing import Any
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows.model import GenflowConfig
 from signoff.flows.routing import select_reviewers
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, resolve_constraints_for_step
-from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint, SourceBlock
-from signoff.review.severity import Severity
 from signoff.runtime.ports import Capabilities
 
 

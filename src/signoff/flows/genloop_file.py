@@ -11,12 +11,12 @@ from typing import Literal
 from pydantic import Field
 
 from signoff.agents.kinds import PROGRAMS
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows.flow_file import AnyFlowFile
 from signoff.flows.model import ConvergenceConfig, GenflowConfig, Trigger
 from signoff.flows.sections import AgentName, ConstraintConfig, FlowSection
 from signoff.flows.step import Mode, ModelName, StepKind, WorkflowStep, with_ids
-from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
-from signoff.review.severity import Severity
+from signoff.review.constraint import ConstraintBehavior
 
 DEFAULT_TRIGGERS: tuple[Trigger, ...] = ("max_iterations", "thrashing", "conflicting_criticals")
 KEEP_ALL = ConstraintBehavior(dict.fromkeys(Severity, IssueBehavior.CONTINUE))

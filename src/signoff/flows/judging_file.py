@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from signoff.core.requests import AnswerableBy
+from signoff.core.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 from signoff.documents.mistakes import Mistake
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
 from signoff.flows.sections import FlowSection, Many, SeverityName, Text
-from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 
 PolicyName = Literal[
     "no_critical", "no_critical_or_high", "no_critical_and_no_high", "all_resolved"

@@ -11,6 +11,13 @@ from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from signoff.core.requests import AnswerableBy
+from signoff.core.severity import (
+    DEFAULT_BLOCK_ON,
+    LEAST_BLOCKING,
+    SEVERITIES,
+    IssueBehavior,
+    Severity,
+)
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import FileSection
@@ -31,15 +38,13 @@ from signoff.flows.sections import (
 )
 from signoff.flows.state import STATUS
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.review.behaviors import (
+from signoff.review.constraint import (
+    Constraint,
     ConstraintBehavior,
-    IssueBehavior,
     ResolvedBehavior,
     resolve_behavior,
 )
-from signoff.review.constraint import Constraint
 from signoff.review.critique import DEFAULT_MAX_FINDINGS, MOST_ISSUES, Critique
-from signoff.review.severity import DEFAULT_BLOCK_ON, LEAST_BLOCKING, SEVERITIES, Severity
 from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
 

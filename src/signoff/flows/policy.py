@@ -19,8 +19,7 @@ from signoff.flows.reading import read_policy
 from signoff.flows.replay import RecordedVisit, Replay
 from signoff.flows.replay import replay as recompute
 from signoff.flows.serialize import config_from_json
-from signoff.review.behaviors import ResolvedBehavior
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, ResolvedBehavior
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 

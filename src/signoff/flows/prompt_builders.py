@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from signoff.core.effects import ProductPrompt
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.flows.sections import Goal
 from signoff.flows.state import critiques_in_scope, read
 from signoff.flows.step import Scope
@@ -22,7 +23,6 @@ from signoff.review.prompts import (
     generator_prompt,
     refinement_prompt,
 )
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 
 def build_generator_prompt(

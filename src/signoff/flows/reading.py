@@ -26,13 +26,12 @@ from signoff.flows.constraint_lookup import ConstraintLookup
 from signoff.flows.flow_file import VERSION, FlowFile
 from signoff.flows.goal_file import read_goal
 from signoff.flows.model import GenflowConfig
-from signoff.flows.prompt_files import read_templates
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.validation import flow_mistakes, unable_reviewers, unable_writers, unknown_agents
 from signoff.flows.warnings import flow_warnings
-from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, ConstraintBehavior
+from signoff.review.prompt_templates import read_templates
 
 if TYPE_CHECKING:
     from signoff.flows.genloop_file import GenloopFile

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from signoff.core.severity import IssueBehavior
 from signoff.flows.model import GenflowConfig
 from signoff.flows.state import critiques_in_scope, read
 from signoff.flows.step import POLICY_JUDGE, WorkflowStep
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.behaviors import IssueBehavior, Level
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, Level
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.policy import check_verdict, policy_judge
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from signoff.core.severity import Severity
 from signoff.flows.coverage import constraint_results
 from signoff.flows.state import UNREVIEWED, FlowState, blocking_severities
 from signoff.flows.steps.updates import findings_of, shortened
 from signoff.notation import RunReport
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.plot import draw_plot
-from signoff.review.severity import Severity
 
 MOST_FINDINGS = 12
 """Entries of open findings that are listed, what blocks first; the others are only counted."""

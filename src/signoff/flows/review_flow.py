@@ -14,6 +14,7 @@ from typing import Any
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
+from signoff.core.severity import Severity
 from signoff.core.workflow import Workflow
 from signoff.discovery import Discovery
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
@@ -33,7 +34,6 @@ from signoff.flows.validation import unable_reviewers, unable_writers, unknown_a
 from signoff.flows.warnings import source_problems
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint, SourceBlock
-from signoff.review.severity import Severity
 
 OPTION = "review"
 """The option that holds the flow of a review."""

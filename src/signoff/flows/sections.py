@@ -30,12 +30,11 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
+from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, IssueBehavior, Severity
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import LimitsSection, Section
-from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
-from signoff.review.constraint import SourceBlock
+from signoff.review.constraint import ConstraintBehavior, SourceBlock
 
 T = TypeVar("T")
 

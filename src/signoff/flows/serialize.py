@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from signoff.flows.model import GenflowConfig
-from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.constraint import ConstraintBehavior
 
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.delta import Append
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger
 from signoff.review.lasting_decision import LastingDecision
 from signoff.review.prompt_text import Guidance
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 if TYPE_CHECKING:
     from signoff.flows.step import Scope

@@ -21,12 +21,11 @@ from signoff.guarded_db.impact import (
     run_checked,
     run_counted,
 )
-from signoff.guarded_db.ports import Connection, GuardedTransaction, Row, StatementResult
-from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
+from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
+from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition, Reader, Tables
 from signoff.guarded_db.sources import Source, connect, read_source
 from signoff.guarded_db.staging import Applied, Marker, RolledBack, StepWork
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind, quoted_table
-from signoff.guarded_db.view import Reader, ReadOnlyView
 
 # Tokens that allow one particular change, once, for a short time, of the rows that were seen.
 
@@ -142,8 +141,6 @@ class SafeDatabaseClient:
         self._guard = Guard(connection.dialect, functions=functions)
         self._confirmations = Confirmations(clock)
         self._lock = threading.RLock()
-        self._reading = GuardedTransaction(connection, write=False)
-        self._writing = GuardedTransaction(connection, write=True)
 
     @classmethod
     def open(
@@ -169,7 +166,7 @@ class SafeDatabaseClient:
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
         """Returns the rows of a SELECT, each by column name."""
         allowed = _check_read(self._guard, sql)
-        with self._lock, self._reading:
+        with self._lock, transaction(self._db, write=False):
             result = self._db.run(sql, params, allowed)
             self._db.commit()
         return result.rows
@@ -188,7 +185,7 @@ class SafeDatabaseClient:
             raise confirmation_missing(allowed.kind.upper())
         if allowed.kind is StatementKind.READ:
             return StatementResult(self.query(sql, params), 0)
-        with self._lock, self._writing:
+        with self._lock, transaction(self._db, write=True):
             result, needs_confirmation = run_checked(self._db, statement)
             if needs_confirmation:
                 raise confirmation_missing(f"a change of every row of {allowed.table}")
@@ -204,7 +201,7 @@ class SafeDatabaseClient:
         statement = Statement(sql, params, self._guard.check(sql))
         if statement.allowed.kind in (StatementKind.READ, StatementKind.LOCK):
             raise UsageError("a statement that changes nothing needs no confirmation")
-        with self._lock, self._writing:
+        with self._lock, transaction(self._db, write=True):
             _result, seen = self._run_seen(statement)
         token = self._confirmations.issue(statement.allowed.scope, params, seen)
         return ChangeConfirmation(token, statement.allowed.table, seen.rows, seen.others)
@@ -237,9 +234,9 @@ class SafeDatabaseClient:
         """Returns an empty collection of statements for one step."""
         return Staged(self)
 
-    def read_only(self) -> ReadOnlyView:
+    def read_only(self) -> Tables:
         """Returns a view for conditions, through which nothing can be changed."""
-        return ReadOnlyView(self.query)
+        return Tables(self.query)
 
     def done(self, marker: Marker) -> bool:
         """Whether a step's work was committed, by this process or an earlier one."""
@@ -251,17 +248,10 @@ class SafeDatabaseClient:
 
     def notes(self, markers: Sequence[Marker]) -> list[str | None]:
         """Returns the notes of the work of several steps, each None if it was not committed."""
-        with self._lock, self._reading:
+        with self._lock, transaction(self._db, write=False):
             notes = staging.read_notes(self._db, markers)
             self._db.commit()
         return notes
-
-    def committed_items(self, marker: Marker) -> tuple[str, ...]:
-        """Returns the items of a step that were committed, by this process or an earlier one."""
-        with self._lock, self._reading:
-            items = staging.committed_items(self._db, marker)
-            self._db.commit()
-        return items
 
     def is_alive(self) -> bool:
         """Whether the connection was not lost."""
@@ -288,7 +278,7 @@ class SafeDatabaseClient:
 
     def _execute_confirmed(self, statement: Statement, token: str) -> StatementResult:
         confirmed = self._confirmations.redeem(token, statement.allowed.scope, statement.params)
-        with self._lock, self._writing:
+        with self._lock, transaction(self._db, write=True):
             result, seen = self._run_seen(statement)
             check_same_rows(seen, confirmed)
             self._db.commit()
@@ -310,7 +300,7 @@ class SafeDatabaseClient:
 
     def _delete(self, table: str, where: str) -> str:
         """Returns the statement, if there is such a table and the condition selects rows."""
-        with self._lock, self._reading:
+        with self._lock, transaction(self._db, write=False):
             exists = self._db.has_table(table)
             self._db.commit()
         if not exists:

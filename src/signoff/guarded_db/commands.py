@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
@@ -15,9 +15,8 @@ from signoff.cli.options import Group, debug_option, json_option, output, output
 from signoff.cli.output import Output
 
 if TYPE_CHECKING:
-    from signoff.guarded_db.backups import Backup
     from signoff.guarded_db.migrations import MigrationFile
-    from signoff.guarded_db.upkeep import Upkeep
+    from signoff.guarded_db.upkeep import Backup, Upkeep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -217,8 +216,6 @@ def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...], out:
     read and change rows, and nothing else. The owner of the database runs it, for example with:
     signoff db setup --print --role worker | psql DATABASE
     """
-    from signoff.guarded_db.setup_sql import setup_sql
-
     if not print_sql:
         raise click.UsageError("signoff does not run this itself; pass --print to get the SQL")
     sql = setup_sql(role, tables, schema)
@@ -226,6 +223,40 @@ def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...], out:
         out.json({"sql": sql})
     else:
         click.echo(sql, nl=False)
+
+
+def setup_sql(role: str, tables: Sequence[str] = (), schema: str = "public") -> str:
+    """Returns the statements for a role that may change rows of these tables, or of all.
+
+    Signoff's own table gets a schema of its own, and the role of the workflows gets rights on rows
+    only. Nothing here is executed by signoff.
+    """
+    from signoff.guarded_db.staging import STEPS, STEPS_TABLE
+    from signoff.guarded_db.verdict import OWN_SCHEMA, quoted
+
+    steps = f"{OWN_SCHEMA}.{STEPS}"
+    user, home = quoted(role), quoted(schema)
+    rows = "SELECT, INSERT, UPDATE, DELETE"
+    names = ", ".join(f"{home}.{quoted(table)}" for table in tables)
+    target = names or f"ALL TABLES IN SCHEMA {home}"
+    lines = [
+        "BEGIN;",
+        "",
+        "-- signoff's own records: which steps are done",
+        f"CREATE SCHEMA IF NOT EXISTS {OWN_SCHEMA};",
+        f"{STEPS_TABLE.format(table=steps).strip()};",
+        "",
+        f"GRANT USAGE ON SCHEMA {OWN_SCHEMA} TO {user};",
+        f"GRANT SELECT, INSERT ON {steps} TO {user};",
+        "",
+        "-- the tables of the workflows: rows only, no changes of the schema",
+        f"GRANT USAGE ON SCHEMA {home} TO {user};",
+        f"GRANT {rows} ON {target} TO {user};",
+        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {home} TO {user};",
+        "",
+        "COMMIT;",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _upkeep(database: str | None, backups_folder: Path | None, migrations: Path | None) -> Upkeep:
@@ -266,7 +297,7 @@ def _absolute(address: str, folder: Path) -> str | Path:
 
 
 def _confirm(upkeep: Upkeep, backup_id: str, as_json: bool) -> None:
-    from signoff.cli.terminal import has_keyboard
+    from signoff.cli.output import has_keyboard
 
     if as_json or not has_keyboard():
         raise click.UsageError("this replaces the whole database; pass --yes to confirm")

@@ -15,19 +15,22 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from signoff.errors import NotAllowed
-from signoff.guarded_db.advice import (
-    ALLOWED_FIRST_WORDS,
-    SEND_ONE_STATEMENT,
-    USE_PLAIN_STATEMENT,
-    refusal_of,
-)
 from signoff.guarded_db.lexing import (
     LexedStatement,
     called_names,
     lex,
     separate_parameters,
 )
-from signoff.guarded_db.verdict import Allowed, Dialect, Refused, Verdict
+from signoff.guarded_db.verdict import (
+    ALLOWED_FIRST_WORDS,
+    SEND_ONE_STATEMENT,
+    USE_PLAIN_STATEMENT,
+    Allowed,
+    Dialect,
+    Refused,
+    Verdict,
+    refusal_of,
+)
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError
 from signoff.guarded_db.lexing import lex
-from signoff.guarded_db.ports import Connection, GuardedTransaction
+from signoff.guarded_db.ports import Connection, transaction
 from signoff.guarded_db.verdict import OWN_TABLES
 
 _TABLE = """
@@ -134,7 +134,7 @@ def _schema_transaction(db: Connection) -> Iterator[None]:
     # This setting cannot be changed inside a transaction.
     db.own("PRAGMA foreign_keys = OFF")
     try:
-        with GuardedTransaction(db, write=True):
+        with transaction(db, write=True):
             yield
     finally:
         db.own("PRAGMA foreign_keys = ON")

@@ -1,14 +1,16 @@
-"""Checks the postconditions of a step before its statements are committed."""
+"""Read access to the database, and the postconditions of a step, which get nothing else."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from signoff.error_text import describe_error, unmet
-from signoff.errors import AuthorError
-from signoff.guarded_db.view import ReadOnlyView
+from signoff.errors import AuthorError, NotAllowed, UsageError
+from signoff.guarded_db.ports import Row
+from signoff.guarded_db.verdict import Params
 from signoff.idle_threads import in_idle_thread
 
 CONDITION_SECONDS = 10.0
@@ -17,38 +19,69 @@ CONDITION_SECONDS = 10.0
 _GRACE_SECONDS = 2.0
 
 
+Reader: TypeAlias = Callable[[str, Params], tuple[Row, ...]]
+
+
+class Tables:
+    """The database as the conditions of a step and its command see it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader: Reader | None = reader
+
+    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
+        """Returns the rows of a SELECT, each by column name."""
+        if self._reader is None:
+            raise UsageError("this view of the database is closed: its transaction has ended")
+        return self._reader(sql, params)
+
+    def one(self, sql: str, params: Params = ()) -> Row | None:
+        """Returns the first row, or None if there is none."""
+        rows = self.query(sql, params)
+        return rows[0] if rows else None
+
+    def value(self, sql: str, params: Params = ()) -> Any:
+        """Returns the first column of the first row, or None if there is no row."""
+        row = self.one(sql, params)
+        return next(iter(row.values())) if row else None
+
+    def exists(self, sql: str, params: Params = ()) -> bool:
+        """Returns whether there is any row."""
+        return self.one(sql, params) is not None
+
+    def stage(self, sql: str, params: Params = ()) -> None:  # noqa: ARG002  # the same call as a step's
+        """Refuses: only a step's command stages changes, and its `Tables` takes them."""
+        raise NotAllowed("conditions can only read; stage changes in the step's command")
+
+    def close(self) -> None:
+        """Ends the view, so that an abandoned condition cannot read later states."""
+        self._reader = None
+
+
 @dataclass(frozen=True)
 class Postcondition:
     """A condition that must hold, with a name for messages."""
 
     name: str
-    holds: Callable[[ReadOnlyView], bool]
+    holds: Callable[[Tables], bool]
     error: str = ""
     """The message if it does not hold; empty for a message with its name."""
-    quick: bool = False
-    """Whether it takes no noticeable time and cannot hang."""
 
 
 def failures(
     conditions: Sequence[Postcondition],
-    view: ReadOnlyView,
+    view: Tables,
     *,
     seconds: float,
     interrupt: Callable[[], None],
 ) -> tuple[str, ...]:
     """Returns a message for each condition that does not hold; raises an `AuthorError` of one.
 
-    Conditions run in a thread, because a function that hangs can only be abandoned. Those that
-    cannot hang do without, because handing them over takes longer than they do.
+    Conditions run in a thread, because a function that hangs can only be abandoned.
     """
-    if all(condition.quick for condition in conditions):
-        return tuple(message for each in conditions for message in _messages(each, view))
     messages: list[str] = []
     checked: list[str] = []
     wrong: list[AuthorError] = []
-    # A bare lock: an event takes as long to make and to wait for as handing the call over.
-    running = threading.Lock()
-    running.acquire()
+    done = threading.Event()
 
     def check_all() -> None:
         try:
@@ -60,10 +93,10 @@ def failures(
         except BaseException as error:  # noqa: BLE001 - such as `sys.exit()`: it does not hold
             messages.append(_explained(conditions[len(checked)], f"raised {describe_error(error)}"))
         finally:
-            running.release()
+            done.set()
 
     in_idle_thread(check_all)
-    if running.acquire(timeout=seconds):
+    if done.wait(seconds):
         if wrong:
             raise wrong[0]
         return tuple(messages)
@@ -72,11 +105,11 @@ def failures(
     # Copied before the interrupt, which makes the stuck condition fail as well.
     complete = tuple(messages)
     interrupt()
-    running.acquire(timeout=_GRACE_SECONDS)
+    done.wait(_GRACE_SECONDS)
     return (*complete, _explained(stuck, f"took more than {seconds:g} seconds"))
 
 
-def _messages(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
+def _messages(condition: Postcondition, view: Tables) -> tuple[str, ...]:
     """Returns what is wrong about one condition; empty if it holds."""
     try:
         value = condition.holds(view)

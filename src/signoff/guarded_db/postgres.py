@@ -61,28 +61,6 @@ _OPEN = frozenset({1, 2, _FAILED})
 _JSON_TYPES = frozenset({114, 3802})
 """The server's numbers for json and jsonb."""
 
-_TABLE_GRANTS = """
-SELECT format('GRANT %s ON %s TO %I', p.name, t.oid::regclass, current_user)
-FROM (SELECT to_regclass(name) AS oid, privileges FROM unnest($1::text[], $2::text[])
-      AS wanted(name, privileges)) AS t
-CROSS JOIN LATERAL unnest(string_to_array(t.privileges, ',')) AS p(name)
-WHERE t.oid IS NOT NULL AND NOT has_table_privilege(t.oid, p.name)
-ORDER BY 1
-"""
-_SCHEMA_GRANTS = """
-SELECT format('GRANT USAGE ON SCHEMA %I TO %I', n.nspname, current_user)
-FROM pg_namespace AS n WHERE n.nspname = ANY($1::text[])
-AND NOT has_schema_privilege(n.oid, 'USAGE') ORDER BY 1
-"""
-_SEQUENCE_GRANTS = """
-SELECT format('GRANT USAGE ON SEQUENCE %s TO %I', s.oid::regclass, current_user)
-FROM pg_depend AS d JOIN pg_class AS s ON s.oid = d.objid
-WHERE d.refobjid = to_regclass($1) AND d.deptype IN ('a', 'i')
-AND CASE WHEN s.relkind = 'S' THEN NOT has_sequence_privilege(s.oid, 'USAGE') ELSE false END
-ORDER BY 1
-"""
-
-
 # Asks a PostgreSQL server what a statement would do, before it runs.
 #
 # The server explains a change: its plan must change the allowed table and no other. The server's
@@ -282,7 +260,7 @@ class PostgresConnection:
             check_change(text, values, allowed, self._functions, self._ask)
             names, rows, changed = self._execute(text, values)
         except self._driver_error as error:
-            raise self._translate(error, allowed) from error
+            raise self._translate(error) from error
         is_lock = allowed.kind is StatementKind.LOCK
         return StatementResult(_by_name(names, rows), 0 if is_lock else changed)
 
@@ -409,7 +387,7 @@ class PostgresConnection:
         except self._driver_error as error:
             raise self._translate(error) from error
 
-    def _translate(self, error: psycopg.Error, allowed: Allowed | None = None) -> StoreError:
+    def _translate(self, error: psycopg.Error) -> StoreError:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         code = error.sqlstate or ""
         if code in _BUSY:
@@ -417,7 +395,8 @@ class PostgresConnection:
         if code == _ABORTED:
             return StoreError(f"the statement took more than {self._statement_seconds:g} seconds")
         if code == _DENIED:
-            return self._denied(reason, allowed)
+            # The server's reason names the table, sequence or schema.
+            return StoreError(f"{self.label}: {reason}", remedy=SetUpDatabase())
         psycopg = self._psycopg
         is_lost = not code and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         if code.startswith(("08", "57P")) or is_lost:
@@ -425,44 +404,6 @@ class PostgresConnection:
         if code.startswith("53"):
             return WriteFailed(f"the server is out of space ({reason}); free some, then resume")
         return StoreError(f"{self.label}: {reason}")
-
-    def _denied(self, reason: str, allowed: Allowed | None) -> StoreError:
-        """Returns an error that names the grants that are missing."""
-        grants: list[str] = []
-        # The transaction has failed, and only a new one can read the catalog.
-        with suppress(self._driver_error):
-            self._execute("ROLLBACK")
-            grants = self._missing_grants(allowed)
-        how = f"; the owner can run: {'; '.join(grants)}" if grants else ""
-        return StoreError(f"{self.label}: {reason}{how}", remedy=SetUpDatabase())
-
-    def _missing_grants(self, allowed: Allowed | None) -> list[str]:
-        """Returns the GRANT statements that a statement needs, or signoff's own records."""
-        if allowed is None:
-            own = [f"{OWN_SCHEMA}.signoff_steps", "signoff_steps"]
-            # Names in a schema that may not be used cannot even be looked up.
-            missing = self._texts(_SCHEMA_GRANTS, [OWN_SCHEMA])
-            return missing or self._texts(_TABLE_GRANTS, own, ["SELECT,INSERT"] * len(own))
-        names = sorted(allowed.names.tables - {allowed.table})
-        wanted = dict.fromkeys(names, "SELECT")
-        if allowed.target:
-            wanted[allowed.target] = f"SELECT,{_privileges(allowed)}"
-        schemas = [allowed.target.split(".")[0]] if "." in allowed.target else []
-        if missing := self._texts(_SCHEMA_GRANTS, schemas):
-            return missing
-        missing = self._texts(_TABLE_GRANTS, list(wanted), list(wanted.values()))
-        if allowed.kind is StatementKind.INSERT:
-            missing += self._texts(_SEQUENCE_GRANTS, allowed.target)
-        return missing
-
-    def _texts(self, sql: str, *values: object) -> list[str]:
-        return [str(row[0]) for row in self._ask(sql, values)]
-
-
-def _privileges(allowed: Allowed) -> str:
-    if allowed.kind is StatementKind.LOCK:
-        return "UPDATE"
-    return f"{allowed.kind.upper()},UPDATE" if allowed.replaces else allowed.kind.upper()
 
 
 def numbered(sql: str, params: Params) -> tuple[str, list[object]]:

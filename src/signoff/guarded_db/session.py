@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,28 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from signoff.errors import NotAllowed, StepFailed, UsageError
-from signoff.guarded_db.address import Address
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.impact import Impact
-from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.sources import Source, connect, read_source
+from signoff.guarded_db.postconditions import Postcondition, Tables
+from signoff.guarded_db.sources import Address, Source, connect, read_source
 from signoff.guarded_db.staging import Marker, RolledBack, Unconfirmed
 from signoff.guarded_db.verdict import Params
-from signoff.guarded_db.view import Queries, ReadOnlyView
-
-# The connections of a workflow to its database.
-#
-# Opening a database takes longer than most steps, and a thousand parallel items must not open
-# a thousand connections. So all steps of a process share one connection for reading, which each
-# uses for a moment, and one or a few for writing, which a step holds for its transaction.
-
-
-MOST_WRITERS = 8
-"""Connections to a server that write at the same time; a server or a pool has room for few."""
 
 
 class Connections:
-    """Opens a database when it is first used; closes it when the workflow is garbage-collected."""
+    """The connections of a workflow to its database, opened when they are first used.
+
+    Opening a database takes longer than most steps, and a thousand parallel items must not open a
+    thousand connections. So all steps of a process share one connection for reading, which each
+    uses for a moment, and one for writing, which a step holds for its transaction. They are closed
+    when the workflow is garbage-collected.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = read_source(source)
@@ -43,10 +36,9 @@ class Connections:
         self._leases = 0
         """How many steps use the connection for reading."""
         self._writer: SafeDatabaseClient | None = None
-        self._idle: list[SafeDatabaseClient] = []
-        """Connections to a server that wrote before."""
         self._lock = threading.Lock()
-        self._turns = threading.BoundedSemaphore(MOST_WRITERS)
+        self._turn = threading.RLock()
+        """Held by the step that writes."""
 
     def reader(self) -> SafeDatabaseClient:
         """Returns the shared connection for reading."""
@@ -71,43 +63,31 @@ class Connections:
 
     @contextmanager
     def writer(self) -> Iterator[SafeDatabaseClient]:
-        """Yields a connection for writing."""
-        if self._path is None:
-            # A server accepts several at a time.
-            with self._turns:
-                yield from self._server_writer()
-            return
-        with self._lock:
-            # The step may have run for hours, and a backup may have been restored meanwhile.
-            self._current()
-            self._writer = self._writer or self._open()
-            writer = self._writer
-        yield writer
-
-    def _server_writer(self) -> Iterator[SafeDatabaseClient]:
-        client = self._idle_writer() or self._open()
-        try:
-            yield client
-        except BaseException:
-            # Its state is unknown.
-            client.close()
-            raise
-        if not isinstance(self._source, Address):
-            # A connection of the program's own pool is given back at once, and without the lock:
-            # a thread that waits for the pool may have it.
-            client.close()
-            return
-        self._idle.append(client)
-
-    def _idle_writer(self) -> SafeDatabaseClient | None:
-        while True:
+        """Yields the connection for writing, to one step at a time."""
+        with self._turn:
+            writer = self._current_writer()
             try:
-                client = self._idle.pop()
-            except IndexError:
-                return None
-            if client.is_alive():
-                return client
-            client.close()
+                yield writer
+            except BaseException:
+                # Its state is unknown, so the next step gets another one.
+                self._close_writer(writer)
+                raise
+            if not isinstance(self._source, Address):
+                # It belongs to the program's own pool, which other threads may wait for.
+                self._close_writer(writer)
+
+    def _current_writer(self) -> SafeDatabaseClient:
+        with self._lock:
+            # The step may have run for hours: a backup may have been restored meanwhile, and a
+            # server may have closed the connection.
+            self._current()
+            if self._writer is None or not self._writer.is_alive():
+                self._writer = self._open()
+            return self._writer
+
+    def _close_writer(self, writer: SafeDatabaseClient) -> None:
+        self._writer = None
+        writer.close()
 
     def _current(self) -> SafeDatabaseClient:
         if self._reader is None or not self._is_current(self._reader):
@@ -130,13 +110,11 @@ class Connections:
         return client.is_alive()
 
     def _file_id(self) -> tuple[int, int] | None:
-        if self._path is None:
-            return None
         try:
-            stat = os.stat(self._path)  # noqa: PTH116  # twice per step, in half the time
+            stat = self._path.stat() if self._path is not None else None
         except OSError:
             return None
-        return stat.st_dev, stat.st_ino
+        return (stat.st_dev, stat.st_ino) if stat is not None else None
 
 
 class GuardedDatabase:
@@ -162,8 +140,7 @@ class GuardedDatabase:
 
     def back_up(self, reason: str, *, reuse: bool) -> str:
         """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
-        from signoff.guarded_db.backups import Origin
-        from signoff.guarded_db.upkeep import Upkeep
+        from signoff.guarded_db.upkeep import Origin, Upkeep
 
         upkeep = Upkeep(self._address, backups=self._backups, keep=self._keep)
         existing = upkeep.backups() if reuse else ()
@@ -171,7 +148,7 @@ class GuardedDatabase:
         return found or upkeep.backup(reason, origin=Origin.RUN).id
 
 
-class StepSession(Queries):
+class StepSession(Tables):
     """The database during one attempt at a step."""
 
     def __init__(self, connections: Connections) -> None:
@@ -189,7 +166,7 @@ class StepSession(Queries):
         """Adds a statement to the step's work; raises `NotAllowed` if it may not run."""
         self._staged.stage(sql, params)
 
-    def view(self) -> ReadOnlyView:
+    def view(self) -> Tables:
         """Returns a read-only view."""
         return self._client.read_only()
 
@@ -214,10 +191,6 @@ class StepSession(Queries):
         """Makes `commit` raise `StoreError` if the database does not have this earlier work."""
         self._required = Marker(*key)
 
-    def committed_items(self, key: tuple[str, str, int, str]) -> Sequence[str]:
-        """Returns the items of a step that were committed before."""
-        return self._client.committed_items(Marker(*key))
-
     def measure(self) -> list[dict[str, Any]]:
         """Returns the changes that a human has to confirm, as JSON values."""
         with self._connections.writer() as writer:
@@ -228,7 +201,7 @@ class StepSession(Queries):
 
     def commit(
         self,
-        proofs: Sequence[tuple[str, Callable[[ReadOnlyView], bool], str, bool]],
+        proofs: Sequence[tuple[str, Callable[[Tables], bool], str]],
         key: tuple[str, str, int, str],
         note: str = "",
         confirmed: Sequence[Mapping[str, Any]] = (),

@@ -1,17 +1,50 @@
-"""Opens connections: to an address, or by a function of the program that returns one."""
+"""Opens connections: to the address of a file or a server, or by a function of the program."""
 
 from __future__ import annotations
 
-import sqlite3
+import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from signoff.errors import ConfigError
-from signoff.guarded_db.address import Address, read_address
 from signoff.guarded_db.ports import Connection
+from signoff.guarded_db.verdict import Dialect
+
+_POSTGRES = re.compile(r"postgres(ql)?://")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, repr=False)
+class Address:
+    """A parsed address; it has no repr, because it may contain a password."""
+
+    dialect: Dialect
+    path: Path | None = None
+    """The file, for SQLite."""
+    url: str = ""
+    """The server and database, for PostgreSQL."""
+
+
+def read_address(text: str | Path) -> Address:
+    """Reads a path, `sqlite:///path` or `postgresql://user@host/name`."""
+    if isinstance(text, Path):
+        return Address("sqlite", path=text)
+    if _POSTGRES.match(text):
+        return Address("postgres", url=text)
+    if text.startswith("sqlite:///"):
+        return Address("sqlite", path=Path(text.removeprefix("sqlite:///")))
+    if _SCHEME.match(text) or not text.strip():
+        scheme = text.split("://")[0]
+        raise ConfigError(
+            f"unsupported kind of database {scheme!r}; "
+            "valid: a path, sqlite:///path, postgresql://user@host/name"
+        )
+    return Address("sqlite", path=Path(text))
+
 
 Source: TypeAlias = str | Path | Callable[[], Any]
 """An address, or a function that returns a connection: a driver's, or one from a pool."""
@@ -39,6 +72,8 @@ def connect(
 
 def _borrow(lent: Any, functions: Iterable[str], patience: float) -> Connection:
     """Returns a guarded connection around one that the program has lent."""
+    import sqlite3
+
     inner, give_back = _unwrap(lent)
     if isinstance(inner, sqlite3.Connection):
         from signoff.guarded_db.sqlite import SqliteConnection

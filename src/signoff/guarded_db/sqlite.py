@@ -1,21 +1,22 @@
 """A connection to the user's SQLite database; an authorizer enforces the guard's verdicts.
 
 SQLite asks the authorizer when it compiles a statement, and the compiled statement is reused for
-the same text. So one authorizer stays installed, and it knows the verdict of the statement that
-is being compiled. A transaction for reading is committed only if SQLite has counted no change in
-it. `PRAGMA query_only` would do the same, but SQLite compiles every statement again each time it is
-switched, which takes longer than a step's whole transaction.
+the same text. So one authorizer stays installed, which answers by the verdict of the statement that
+is being compiled, and the text that SQLite gets begins with the number of that verdict. What was
+compiled under one verdict is never run under another. A transaction for reading is committed only
+if SQLite has counted no change in it. `PRAGMA query_only` would do the same, but SQLite compiles
+every statement again each time it is switched.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
@@ -43,8 +44,6 @@ _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLL
 
 _STEPS_PER_CLOCK_CHECK = 20_000
 """SQLite's own steps between two checks of the clock; about a millisecond."""
-
-_COMPILED_STATEMENTS = 250
 
 _DENIED = re.compile("not authorized|authorization denied|is prohibited")
 """SQLite's messages after a denial by the authorizer that has no error code of its own."""
@@ -207,12 +206,9 @@ class SqliteConnection:
         """Those of signoff's own tables that are known to exist in this version of the schema."""
         self._answer: Authorizer = _allow
         """Answers the authorizer's questions about the statement that runs now."""
-        self._authorizers: dict[tuple[StatementKind, str], Authorizer] = {}
-        self._compiled: dict[str, tuple[StatementKind, str]] = {}
-        """The verdict with which a statement was last compiled."""
-        # A statement of signoff's own and the same text from a user must not share what SQLite
-        # compiled for it, so the own ones begin with a text that no one knows.
-        self._own = f"/* {secrets.token_hex(8)} */ "
+        self._numbers = count()
+        self._authorizers: dict[tuple[StatementKind, str], tuple[str, Authorizer]] = {}
+        """For each verdict, the beginning of its statements and what answers for them."""
         self._borrowed: _Settings | None = None
         self._give_back = give_back
         if isinstance(database, sqlite3.Connection):
@@ -234,7 +230,7 @@ class SqliteConnection:
         if self._borrowed is not None and self._give_back is None:
             raise given_back()
         with translate_errors(self.path):
-            self._execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            self._db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             self._changes_when_sealed = None if write else self._db.total_changes
             self._update_schema()
 
@@ -248,13 +244,13 @@ class SqliteConnection:
             self.rollback()
             raise NotAllowed("a statement that may only read has changed something; rolled back")
         with translate_errors(self.path):
-            self._execute("COMMIT")
+            self._db.execute("COMMIT")
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
         if self._db.in_transaction:
             with translate_errors(self.path):
-                self._execute("ROLLBACK")
+                self._db.execute("ROLLBACK")
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
@@ -263,8 +259,8 @@ class SqliteConnection:
             raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
         self._check_tables(allowed)
         bound = dict(params) if isinstance(params, Mapping) else tuple(params)
-        with translate_errors(self.path), self._guarded(sql, allowed):
-            cursor = self._db.execute(sql, bound)
+        with translate_errors(self.path), self._guarded(allowed) as numbered:
+            cursor = self._db.execute(numbered + sql, bound)
             rows = tuple(_rows(cursor))
             if allowed.kind is StatementKind.READ:
                 return StatementResult(rows, 0)
@@ -282,7 +278,7 @@ class SqliteConnection:
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement of signoff's own."""
         with translate_errors(self.path):
-            return self._execute(sql, tuple(params)).fetchall()
+            return self._db.execute(sql, tuple(params)).fetchall()
 
     def can_return(self, table: str) -> bool:
         """Whether a change of this table can return its rows."""
@@ -321,25 +317,22 @@ class SqliteConnection:
     def _set_up(self) -> None:
         with translate_errors(self.path):
             # SQLite does not check foreign keys by default.
-            self._execute("PRAGMA foreign_keys = ON")
+            self._db.execute("PRAGMA foreign_keys = ON")
             # This fails while another process uses the database, or if its folder is read-only.
             # Without it everything works, but commits take longer.
             with suppress(sqlite3.OperationalError):
-                self._execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA journal_mode = WAL")
             self._update_schema()
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_RESULT_BYTES)
         self._db.set_progress_handler(self._is_out_of_time, _STEPS_PER_CLOCK_CHECK)
         self._db.set_authorizer(self._authorize)
-
-    def _execute(self, sql: str, params: tuple[object, ...] = ()) -> sqlite3.Cursor:
-        return self._db.execute(self._own + sql, params)
 
     def _authorize(self, *question: Any) -> int:
         return self._answer(*question)
 
     def _update_schema(self) -> None:
         """Reads the schema if it has changed; other programs may change it at any time."""
-        (version,) = self._execute("PRAGMA schema_version").fetchone()
+        (version,) = self._db.execute("PRAGMA schema_version").fetchone()
         if version == self._schema_version:
             return
         self._consequences = consequences(self._db)
@@ -364,11 +357,11 @@ class SqliteConnection:
         return bool(self._deadline) and monotonic() > self._deadline
 
     @contextmanager
-    def _guarded(self, sql: str, allowed: Allowed) -> Iterator[None]:
-        self._answer = self._authorizer_for(sql, allowed)
+    def _guarded(self, allowed: Allowed) -> Iterator[str]:
+        numbered, self._answer = self._authorizer_for(allowed)
         self._deadline = monotonic() + self._statement_seconds
         try:
-            yield
+            yield numbered
         except sqlite3.DatabaseError as error:
             if (translated := self._translate(error)) is None:
                 raise
@@ -379,22 +372,17 @@ class SqliteConnection:
             self._deadline = 0.0
             self._answer = _allow
 
-    def _authorizer_for(self, sql: str, allowed: Allowed) -> Authorizer:
-        """Returns what answers for a statement, which is compiled again if its verdict is new."""
+    def _authorizer_for(self, allowed: Allowed) -> tuple[str, Authorizer]:
+        """Returns how the text of a statement begins that SQLite gets, and what answers for it.
+
+        Statements of signoff's own have no such beginning, so that what SQLite has compiled for
+        them, without any question, is never run for the same text of a user.
+        """
         verdict = (allowed.kind, allowed.table)
-        if self._compiled.setdefault(sql, verdict) != verdict:
-            # This makes SQLite compile every statement again, and so ask for each.
-            self._db.set_authorizer(self._authorize)
-            self._compiled = {sql: verdict}
-        if len(self._compiled) > 4 * _COMPILED_STATEMENTS:
-            self._db.set_authorizer(self._authorize)
-            self._compiled.clear()
-        found = self._authorizers.get(verdict)
-        if found is None:
-            found = self._authorizers[verdict] = authorizer(
-                allowed, functions=self._functions, consequences=self._consequences
-            )
-        return found
+        if verdict not in self._authorizers:
+            answer = authorizer(allowed, functions=self._functions, consequences=self._consequences)
+            self._authorizers[verdict] = f"/*{next(self._numbers)}*/ ", answer
+        return self._authorizers[verdict]
 
     def _translate(self, error: sqlite3.DatabaseError) -> OperatorError | None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -451,7 +439,6 @@ def _open(path: Path, patience: float) -> sqlite3.Connection:
             isolation_level=None,
             check_same_thread=False,
             timeout=patience,
-            cached_statements=_COMPILED_STATEMENTS,
         )
 
 

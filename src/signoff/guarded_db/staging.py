@@ -18,9 +18,8 @@ from signoff.guarded_db.impact import (
     run_checked,
     run_counted,
 )
-from signoff.guarded_db.ports import Connection, FailedTransactionError, GuardedTransaction
-from signoff.guarded_db.postconditions import Postcondition, failures
-from signoff.guarded_db.view import Reader, ReadOnlyView
+from signoff.guarded_db.ports import Connection, FailedTransactionError, transaction
+from signoff.guarded_db.postconditions import Postcondition, Reader, Tables, failures
 
 STEPS = "signoff_steps"
 STEPS_TABLE = """
@@ -40,7 +39,6 @@ WHERE EXISTS (SELECT 1 FROM {table} WHERE run = ? AND step = ? AND visit = ? AND
 ON CONFLICT DO NOTHING RETURNING visit
 """
 _READ_NOTES = "SELECT run, step, visit, item, note FROM {table} WHERE {these}"
-_READ_ITEMS = "SELECT item FROM {table} WHERE run = ? AND step = ? AND visit = ?"
 _LOCK_NUMBER = 0x5160FF
 """The server's lock that is held while the table of markers is created."""
 
@@ -105,7 +103,7 @@ class StepWork:
 def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
     """Applies a step's statements, checks its conditions and adds its marker, or does nothing."""
     table = _find_or_create_table(db)
-    with GuardedTransaction(db, write=True):
+    with transaction(db, write=True):
         if not _mark(db, table, work):
             db.commit()
             return Committed(0, already=True)
@@ -114,7 +112,7 @@ def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
             return changed
         # The conditions run the author's code, which must not change anything any more.
         db.seal()
-        with closing(ReadOnlyView(reader)) as view:
+        with closing(Tables(reader)) as view:
             reasons = failures(
                 work.postconditions, view, seconds=work.seconds, interrupt=db.interrupt
             )
@@ -134,7 +132,7 @@ def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ..
     and triggers do.
     """
     impacts = []
-    with GuardedTransaction(db, write=True):
+    with transaction(db, write=True):
         for number, statement in enumerate(statements, start=1):
             try:
                 _result, impact, needs_confirmation = run_counted(db, statement)
@@ -155,13 +153,6 @@ def read_notes(db: Connection, markers: Sequence[Marker]) -> list[str | None]:
     rows = db.own(_READ_NOTES.format(table=table, these=these), values)
     notes = {Marker(*row[:4]): str(row[4]) for row in rows}
     return [notes.get(marker) for marker in markers]
-
-
-def committed_items(db: Connection, marker: Marker) -> tuple[str, ...]:
-    """Returns the items of a step whose work was committed before."""
-    table = db.own_table(STEPS)
-    rows = db.own(_READ_ITEMS.format(table=table), list(marker[:3])) if table else []
-    return tuple(str(item) for (item,) in rows)
 
 
 def runs_since(db: Connection, moment: str) -> tuple[str, ...]:
@@ -186,7 +177,7 @@ def _find_or_create_table(db: Connection) -> str:
     existing = db.own_table(STEPS)
     if existing is not None:
         return existing
-    with GuardedTransaction(db, write=True):
+    with transaction(db, write=True):
         if db.dialect == "postgres":
             # IF NOT EXISTS still fails if two sessions create the table at the same time.
             db.own("SELECT pg_advisory_xact_lock(?)", [_LOCK_NUMBER])

@@ -14,11 +14,13 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.expressions import Expr as Expression
 
-from signoff.guarded_db import advice
-from signoff.guarded_db.conditions import narrows, reads_all
 from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.verdict import (
+    LEAVE_SEQUENCES,
     OWN_TABLES,
+    SEND_ONE_STATEMENT,
+    USE_PLAIN_STATEMENT,
+    USE_UPSERT,
     Allowed,
     Dialect,
     Names,
@@ -252,14 +254,14 @@ class StatementChecker:
             case exp.Query() | exp.Values():
                 locks = any(select.args.get("locks") for select in tree.find_all(exp.Select))
                 return Allowed(StatementKind.LOCK if locks else StatementKind.READ)
-        raise _RefusedError(f"{tree.key.upper()} is refused", advice.USE_PLAIN_STATEMENT)
+        raise _RefusedError(f"{tree.key.upper()} is refused", USE_PLAIN_STATEMENT)
 
     def _insert(self, tree: exp.Insert) -> Allowed:
         alternative = tree.args.get("alternative")
         if alternative and str(alternative).upper() not in ("IGNORE", "ABORT"):
-            raise _RefusedError(f"INSERT OR {alternative} is refused", advice.USE_UPSERT)
+            raise _RefusedError(f"INSERT OR {alternative} is refused", USE_UPSERT)
         if not tree.expression and not tree.args.get("default"):
-            raise _RefusedError("INSERT without rows is refused", advice.USE_PLAIN_STATEMENT)
+            raise _RefusedError("INSERT without rows is refused", USE_PLAIN_STATEMENT)
         table = self._target(tree)
         columns = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
         _check_columns(table, columns)
@@ -300,9 +302,7 @@ class StatementChecker:
         table = _table(target)
         name = table.name.lower()
         if not name:
-            raise _RefusedError(
-                "changing anything but a table is refused", advice.USE_PLAIN_STATEMENT
-            )
+            raise _RefusedError("changing anything but a table is refused", USE_PLAIN_STATEMENT)
         if name.startswith(OWN_TABLES):
             raise _RefusedError(
                 f"{name} belongs to signoff and cannot be written", "leave it to signoff"
@@ -316,7 +316,7 @@ class StatementChecker:
         for node in top.walk():
             if node is not top and isinstance(node, _CHANGES):
                 what = f"{node.key.upper()} inside another statement is refused"
-                raise _RefusedError(what, advice.SEND_ONE_STATEMENT)
+                raise _RefusedError(what, SEND_ONE_STATEMENT)
             self._check_node(node)
 
     def _check_node(self, node: Expression) -> None:
@@ -330,7 +330,7 @@ class StatementChecker:
         elif isinstance(node, exp.Lock) and self._dialect == "sqlite":
             raise _RefusedError("FOR UPDATE is refused", "leave it out; SQLite locks by itself")
         elif not isinstance(node, (exp.Condition, *_STRUCTURE)):
-            raise _RefusedError(f"{_describe(node)} is refused", advice.USE_PLAIN_STATEMENT)
+            raise _RefusedError(f"{_describe(node)} is refused", USE_PLAIN_STATEMENT)
 
     def _check_table(self, node: exp.Table) -> None:
         _refuse(refusal_of_catalog(node.name.lower(), node.db.lower(), self._dialect))
@@ -345,9 +345,9 @@ class StatementChecker:
         if self._dialect == "postgres":
             _refuse(refusal_of_size(node))
         if name.lower() == "nextval" and not isinstance(node.root(), exp.Insert):
-            raise _RefusedError("nextval outside of an INSERT is refused", advice.LEAVE_SEQUENCES)
+            raise _RefusedError("nextval outside of an INSERT is refused", LEAVE_SEQUENCES)
         if sequence_of(node) == "":
-            raise _RefusedError("nextval of a computed name is refused", advice.LEAVE_SEQUENCES)
+            raise _RefusedError("nextval of a computed name is refused", LEAVE_SEQUENCES)
         if called in self._functions or (schema in ("", "pg_catalog") and self._computes(node)):
             return
         what = f"the function {called} is not on the list of functions without side effects"
@@ -393,21 +393,166 @@ def _check_columns(table: str, columns: Iterable[Expression]) -> None:
     # A search index takes commands through a column with its own name, such as 'delete-all'.
     if any(column.name.lower() == table for column in columns):
         what = f"{table} has no column of that name; a command to a search index is refused"
-        raise _RefusedError(what, advice.USE_PLAIN_STATEMENT)
+        raise _RefusedError(what, USE_PLAIN_STATEMENT)
 
 
 def _check_keys(node: Expression, allowed: frozenset[str]) -> None:
     for key, value in node.args.items():
         if value and key.rstrip("_") not in allowed:
             name = f"{node.key.upper()} with {key.rstrip('_').upper()}"
-            raise _RefusedError(f"{name} is refused", advice.USE_PLAIN_STATEMENT)
+            raise _RefusedError(f"{name} is refused", USE_PLAIN_STATEMENT)
 
 
 def _table(node: object) -> exp.Table:
     if isinstance(node, exp.Table):
         return node
-    raise _RefusedError("changing anything but a table is refused", advice.USE_PLAIN_STATEMENT)
+    raise _RefusedError("changing anything but a table is refused", USE_PLAIN_STATEMENT)
 
 
 def _describe(node: Expression) -> str:
     return f"{type(node).__name__} ({node.sql(comments=False)[:40]})"
+
+
+# Decides whether a WHERE can exclude any row.
+#
+# No list of conditions that are always true is complete. So a condition must use a column of the
+# changed table in each of its alternatives, and must not compare an expression with itself.
+
+
+def narrows(where: Expression, target: exp.Table) -> bool:
+    """Whether a condition can exclude any row of the target."""
+    return not _always(where.this, _names(target))
+
+
+def reads_all(query: exp.Select, table: str) -> bool:
+    """Whether a query reads every row of a table, which is named in lower case."""
+    source = query.args.get("from_")
+    read = source.this if isinstance(source, exp.From) else None
+    if not isinstance(read, exp.Table) or read.name.lower() != table:
+        return False
+    if any(query.args.get(part) for part in ("joins", "limit", "group")):
+        return False
+    where = query.args.get("where")
+    return where is None or not narrows(where, read)
+
+
+def _names(target: exp.Table) -> frozenset[str]:
+    return frozenset({"", target.name.lower(), target.alias_or_name.lower()})
+
+
+def _always(node: Expression, names: frozenset[str]) -> bool:
+    """Whether a condition is true for all rows, or does not depend on the row."""
+    match node:
+        case exp.Paren():
+            return _always(node.this, names)
+        case exp.Or():
+            return _either(node, names)
+        case exp.And():
+            return _always(node.left, names) and _always(node.right, names)
+    return not _uses_row(node, names) or _tautology(node, names)
+
+
+def _either(node: exp.Or, names: frozenset[str]) -> bool:
+    parts = list(node.flatten())
+    if any(_always(part, names) for part in parts):
+        return True
+    # `a = 1 OR a <> 1` is always true, so an alternative and its negation are looked for.
+    alternatives = {_positive(part) for part in parts}
+    return any((text, not negated) in alternatives for text, negated in alternatives)
+
+
+def _positive(node: Expression) -> tuple[str, bool]:
+    """Returns a condition without its negation, and whether there was one."""
+    node = node.unnest()
+    if node.args.get("negate"):
+        plain = node.copy()
+        plain.set("negate", None)
+        return _text(plain), True
+    match node:
+        case exp.Not():
+            text, negated = _positive(node.this)
+            return text, not negated
+        case exp.NEQ():
+            return _equality(node), True
+        case exp.EQ():
+            return _equality(node), False
+        case exp.GTE():
+            return f"{_text(node.left)} < {_text(node.right)}", True
+        case exp.LTE():
+            return f"{_text(node.left)} > {_text(node.right)}", True
+    return _text(node), False
+
+
+def _equality(node: exp.Binary) -> str:
+    return " = ".join(sorted((_text(node.left), _text(node.right))))
+
+
+def _uses_row(node: Expression, names: frozenset[str]) -> bool:
+    """Whether a condition uses a column of the target; a subquery's own columns do not count."""
+    return any(_of_row(column, node, names) for column in node.find_all(exp.Column))
+
+
+def _of_row(column: exp.Column, top: Expression, names: frozenset[str]) -> bool:
+    if column.table.lower() not in names:
+        return False
+    inner = column.find_ancestor(exp.Query)
+    return bool(column.table) or inner is None or inner is top.find_ancestor(exp.Query)
+
+
+def _tautology(node: Expression, names: frozenset[str]) -> bool:
+    match node:
+        case exp.Not():
+            return _contradiction(node.this.unnest(), names)
+        case exp.Is() if node.args.get("negate"):
+            return _contradiction(node, names)
+        case exp.EQ() if isinstance(node.right, exp.Any):
+            return _gives_all(node.right.this, node.left, names)
+        case exp.EQ() | exp.GTE() | exp.LTE() | exp.NullSafeEQ() | exp.Is():
+            return _text(node.left) == _text(node.right) or _never_less(node)
+        case exp.Like() | exp.ILike() | exp.Glob() | exp.SimilarTo():
+            pattern = node.expression.name if isinstance(node.expression, exp.Literal) else "-"
+            return _text(node.this) == _text(node.expression) or not pattern.strip("%*")
+        case exp.Between():
+            return _text(node.this) == _text(node.args["low"]) == _text(node.args["high"])
+        case exp.In():
+            return _all_of_itself(node, names)
+    return False
+
+
+def _contradiction(node: Expression, names: frozenset[str]) -> bool:
+    match node:
+        case exp.NEQ() | exp.GT() | exp.LT() | exp.NullSafeNEQ():
+            return _text(node.left) == _text(node.right)
+        case exp.Not():
+            return _tautology(node.this.unnest(), names)
+        case exp.Is():
+            # `NOT rowid IS NULL` is true for every row.
+            return node.left.name.lower() in ("rowid", "_rowid_", "oid", "ctid")
+    return False
+
+
+def _never_less(node: Expression) -> bool:
+    """Whether a condition only says that a length or an absolute value is not negative."""
+    if not isinstance(node, exp.GTE) or _text(node.right) not in ("0", "-1"):
+        return False
+    return isinstance(node.left.unnest(), exp.Length | exp.Abs)
+
+
+def _all_of_itself(node: exp.In, names: frozenset[str]) -> bool:
+    """Whether a condition only says that a column is one of the values of that column."""
+    if any(_text(member) == _text(node.this) for member in node.expressions):
+        return True
+    return _gives_all(node.args.get("query"), node.this, names)
+
+
+def _gives_all(query: object, column: Expression, names: frozenset[str]) -> bool:
+    """Tells whether a subquery gives every value that a column of the target has."""
+    inner = query.unnest() if isinstance(query, Expression) else None
+    if not isinstance(inner, exp.Select) or not any(reads_all(inner, name) for name in names):
+        return False
+    columns = {selected.name.lower() for selected in inner.selects}
+    return not columns or column.name.lower() in columns
+
+
+def _text(node: Expression) -> str:
+    return node.unnest().sql(comments=False, normalize=True).lower()

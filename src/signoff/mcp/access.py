@@ -2,6 +2,8 @@
 
 A call opens the project and closes it again, so changed settings count at once, no connection is
 kept while an agent thinks, and a server that is killed leaves nothing behind.
+
+What agents get is short and harmless: texts are bounded, control characters escaped.
 """
 
 from __future__ import annotations
@@ -10,15 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from mcp.server.mcpserver.exceptions import ToolError
 
 from signoff.app.hand_over import ensure_worker
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project, open_project
+from signoff.core.one_line import one_line
+from signoff.documents.control_characters import escape_controls
 from signoff.errors import SignoffError
-from signoff.mcp.bounds import line
 
 LONGEST_ERROR = 1_000
 
@@ -65,3 +68,37 @@ def client_name(session: Any) -> str:
     """Returns who an agent is, as its client reports it; a name, not a proof."""
     params = session.client_params
     return line(params.client_info.name, 40) if params is not None else "unknown client"
+
+
+# Findings, artifacts and questions are written by models. Their text can be megabytes long, and a
+# client may print it on a terminal.
+
+PAGE_CHARACTERS = 6_000
+"""The size of a page of `show`, about 1,700 tokens."""
+
+
+class Page(TypedDict):
+    """A part of a longer text."""
+
+    page: int
+    pages: int
+    text: str
+
+
+def line(text: object, most: int) -> str:
+    """Returns an untrusted text on one line of at most `most` characters."""
+    # Cut before it is escaped, too: a megabyte of control characters would become six.
+    return one_line(escape_controls(one_line(str(text), most)), most)
+
+
+def page_of(text: str, number: int, size: int = PAGE_CHARACTERS) -> Page:
+    """Returns a page of an untrusted text; a number past the end gives the last page."""
+    safe = escape_controls(text)
+    pages = max(1, -(-len(safe) // size))
+    number = min(max(1, number), pages)
+    return {"page": number, "pages": pages, "text": safe[(number - 1) * size : number * size]}
+
+
+def without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns a reply without what it has nothing to say about."""
+    return {name: value for name, value in values.items() if value not in (None, "", [], {}, ())}

@@ -10,27 +10,67 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import anyio
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context
-from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import (
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
-from signoff.app.agent_answers import answer_as_agent
-from signoff.app.answering import AnswerInput
-from signoff.app.hand_over import wake
-from signoff.app.named_start import StartRequest
-from signoff.app.news import MOVING, RunNews, news
+from signoff.app.agents import refuse_not_ready
+from signoff.app.answering import AnswerInput, answer_as_agent, title_of
+from signoff.app.external_work import (
+    RunStatus,
+    WorkItem,
+    next_work,
+    run_status,
+    start_pulled,
+    submit,
+)
+from signoff.app.hand_over import hand_over, wake
+from signoff.app.history import MOVING, RunNews, form_of, load_state, news
+from signoff.app.next_commands import inbox_command
 from signoff.app.project import Project
 from signoff.app.runs import current_row
+from signoff.app.start import StartPlan, StartRequest, plan_named
+from signoff.core.digest import SHORT
+from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
-from signoff.mcp.access import MOST_WAIT_SECONDS, ServerOptions, client_name, reported_errors
-from signoff.mcp.bounds import page_of
-from signoff.mcp.replies import NewsReply, Shown, Started, ToolOutcome, news_reply
-from signoff.mcp.sign_off import ask_human, sign_off_request
-from signoff.mcp.starting import start_run
-from signoff.mcp.views import Part, part_of_run
-from signoff.mcp.work import WorkSubmission, take_or_submit
+from signoff.errors import InvalidAnswer, UsageError
+from signoff.mcp.access import (
+    MOST_WAIT_SECONDS,
+    ServerOptions,
+    client_name,
+    line,
+    page_of,
+    reported_errors,
+    without_empty,
+)
+from signoff.mcp.replies import (
+    LONGEST_LABEL,
+    LONGEST_TEXT,
+    NewsReply,
+    Part,
+    Shown,
+    Started,
+    ToolOutcome,
+    news_reply,
+    part_of_run,
+)
+from signoff.runtime.store_port import InboxItem, RunRow
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
@@ -174,3 +214,268 @@ def _needs_attention(project: Project, run: str, after: int) -> bool:
         return False
     # A run that waits continues by itself: after an answer, or at its time.
     return row.head > after or row.status not in (Status.WAITING, Status.PARKED)
+
+
+MOST_STEPS = 12
+MOST_WARNINGS = 3
+
+
+async def start_run(
+    server: ServerOptions, request: StartRequest, name: str, *, pull: bool
+) -> dict[str, Any]:
+    """Starts a run and returns its handle; a retry with the same name returns the same run."""
+    planned = await run_sync(plan_named, server.cwd, server.environment, request)
+    if not pull:
+        await run_sync(lambda: refuse_not_ready(planned.not_ready()))
+    with planned.open(server.cwd, server.environment) as project:
+        project.for_agent = True
+        row = await run_sync(_same_run, project, planned, name)
+        if row is None and pull:
+            options = {"name": name or None, "limits": planned.own_limits}
+            started = await start_pulled(project, planned.target, request.params, **options)
+            row = started.row
+        elif row is None:
+            row = await run_sync(lambda: hand_over(project, planned, name=name or None))
+        if not pull:
+            await run_sync(server.start_worker, project)
+        return _start_reply(planned, row, pull=pull)
+
+
+def _same_run(project: Project, planned: StartPlan, name: str) -> RunRow | None:
+    """Returns the run that a call with this name has started before, if it was the same call.
+
+    The answer to a call can get lost: the client gives up, or the server is killed.
+    """
+    if not name or not project.has_run(name):
+        return None
+    row = project.store.row(name)
+    return row if row.definition == planned.target.workflow.digest else None
+
+
+def _start_reply(planned: StartPlan, row: RunRow, *, pull: bool) -> dict[str, Any]:
+    dry_run, workflow = planned.dry_run(), planned.target.workflow
+    calls = (dry_run.facts.get("calls") or {}) if dry_run is not None else {}
+    warnings = (*planned.warnings, *workflow.warnings)[:MOST_WARNINGS]
+    after = f"work(run={row.name!r})" if pull else f"wait(run={row.name!r}, cursor={row.head})"
+    return without_empty(
+        {
+            "run": row.name,
+            "status": row.status.value,
+            "cursor": row.head,
+            "steps": [line(each, LONGEST_LABEL) for each in list(workflow.steps)[:MOST_STEPS]],
+            "most_calls": calls.get("at_most"),
+            "limits": planned.limits.to_json(),
+            "warnings": [line(each, LONGEST_TEXT) for each in warnings],
+            "next": after,
+        }
+    )
+
+
+PROMPT_CHARACTERS = 20_000
+"""The size of a page of a prompt: workers need all of it, so pages are larger than elsewhere."""
+LONGEST_PROBLEM = 1_500
+MOST_ITEMS = 20
+
+
+@dataclass(frozen=True)
+class WorkSubmission:
+    """What an agent hands in; nothing if it only asks for work."""
+
+    item: int
+    """0 if there is only one."""
+    result: str
+    failure: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the agent asks for work instead."""
+        return not self.result and not self.failure
+
+
+async def take_or_submit(
+    project: Project, run: str, submission: WorkSubmission, page: int
+) -> dict[str, Any]:
+    """Returns the open work of a run, after a submission if there is one."""
+    row = project.store.row(run)
+    if ANY_AGENT not in load_state(project, row).stand_ins:
+        # Other requests for work are for humans who review in place of an agent.
+        raise UsageError(f"the work of run {run!r} is not handed out; it was not started to be")
+    number = submission.item or None
+    if submission.is_empty:
+        return _work_reply(await next_work(project, run), number, page)
+    answer = AnswerInput(
+        submission.failure or submission.result, by="agent", failed=bool(submission.failure)
+    )
+    which = None if number is None else str(number)
+    try:
+        return _work_reply(await submit(project, run, which, answer), None, 1)
+    except InvalidAnswer as error:
+        # Nothing has changed, and what is open tells the agent what to do instead.
+        open_work = _work_reply(run_status(project, run), None, 1, is_shown=False)
+        return {**open_work, "done": False, "message": line(str(error), LONGEST_PROBLEM)}
+
+
+def _work_reply(
+    status: RunStatus, number: int | None, page: int, *, is_shown: bool = True
+) -> dict[str, Any]:
+    row, verdict = status.row, status.verdict
+    items = [each for each in status.work if number in (None, each.number)]
+    found: dict[str, Any] = {"run": row.name, "status": row.status.value}
+    if verdict is not None:
+        problem = line(verdict.problem, LONGEST_PROBLEM)
+        found |= {"done": verdict.accepted, "message": problem}
+    elif items and is_shown:
+        found |= page_of(items[0].prompt, page, PROMPT_CHARACTERS)
+    found["work"] = [_item(each) for each in items[:MOST_ITEMS]]
+    found["waits_for"] = [int(each["number"]) for each in status.people[:MOST_ITEMS]]
+    return without_empty(found)
+
+
+def _item(item: WorkItem) -> dict[str, Any]:
+    return without_empty(
+        {
+            "item": item.number,
+            "step": line(item.step, LONGEST_LABEL),
+            "attempt": item.attempt,
+            "feedback": line(item.feedback or "", LONGEST_PROBLEM),
+            "schema": dict(item.schema) if item.schema else None,
+            "must_hold": [line(each, LONGEST_TEXT) for each in item.must_hold],
+        }
+    )
+
+
+# A client answers for its user, and some answer by themselves. So what comes back from a dialog
+# only tells whether the user has seen the request. The decision is made on the page or on the
+# command line, where the user is known; nothing that a client or a model sends can replace it.
+
+KEY = "sign_off"
+"""The name of our question among those that a stateless client answers."""
+LONGEST_SUMMARY = 600
+SEEN = {"type": "object", "properties": {}}
+"""The form has no field: there is nothing in it that a client could fill in for its user."""
+
+_MESSAGES = {
+    "accept": "The user has seen the request. The decision is made outside; call wait for it.",
+    "decline": "Declined, by the user or by the client. Do not ask again; pass on where to decide.",
+    "cancel": "The dialog was closed without an answer. Pass on where to decide, then call wait.",
+}
+
+
+@dataclass(frozen=True)
+class SignOffRequest:
+    """What a human is asked to decide, and where."""
+
+    run: str
+    number: int
+    is_open: bool
+    summary: str
+    """What the dialog shows: the question, what was asked for, and its digest."""
+    state: str
+    link: str
+    """The page of the request; empty if no page is served."""
+
+    @property
+    def identity(self) -> str:
+        """Names the dialog for clients with a session."""
+        return f"signoff-{self.run}-{self.number}"
+
+    @property
+    def command(self) -> str:
+        """Shows it on the command line, with how to decide it; decides nothing itself.
+
+        The commands that decide are not given to an agent, which might run them.
+        """
+        return inbox_command(self.number)
+
+    @property
+    def how(self) -> str:
+        """What the user does to decide, in words."""
+        command = f"run `{self.command}` in a terminal"
+        return f"open {self.link} or {command}" if self.link else command
+
+    def params(self, *, opens_links: bool) -> ElicitRequestURLParams | ElicitRequestFormParams:
+        """Returns the dialog for a client: a link to the page, or a notice."""
+        if opens_links and self.link:
+            return ElicitRequestURLParams(
+                message=self.summary, url=self.link, elicitation_id=self.identity
+            )
+        where = f"Decide at {self.link}" if self.link else f"To decide, run: {self.command}"
+        return ElicitRequestFormParams(
+            message=f"{self.summary}\n{where}", requested_schema=dict(SEEN)
+        )
+
+    def reply(self, message: str) -> dict[str, Any]:
+        """Returns the answer of the tool."""
+        found: dict[str, Any] = {"run": self.run, "done": not self.is_open, "message": message}
+        found |= {"link": self.link} if self.link else {}
+        return found | ({"command": self.command} if self.is_open else {})
+
+
+def sign_off_request(project: Project, number: int, page: str) -> SignOffRequest:
+    """Returns a request of the inbox as a human is shown it."""
+    item = project.store.item(number)
+    return SignOffRequest(
+        run=item.run,
+        number=item.id,
+        is_open=item.state is ItemState.OPEN,
+        summary=_summary(project, item),
+        state=item.state.value,
+        link=f"{page.rstrip('/')}/requests/{item.id}" if page else "",
+    )
+
+
+def _summary(project: Project, item: InboxItem) -> str:
+    title = title_of(form_of(project, item))
+    text = line(f"{title} {item.prompt}".strip(), LONGEST_SUMMARY)
+    return f"signoff: run {item.run} needs your decision.\n{text}\ndigest {item.digest[:SHORT]}"
+
+
+async def ask_human(
+    ctx: Context[Any, Any], request: SignOffRequest, patience: float
+) -> dict[str, Any] | InputRequiredResult:
+    """Shows a request to the human, in the best way that their client has."""
+    if not request.is_open:
+        return request.reply(f"Request #{request.number} is {request.state}; nothing to sign off.")
+    capabilities = ctx.client_capabilities
+    dialogs = capabilities.elicitation if capabilities is not None else None
+    if dialogs is None:
+        return request.reply(f"Ask the user to {request.how}, and decide there. Then call wait.")
+    params = request.params(opens_links=dialogs.url is not None)
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return _stateless(ctx, request, params)
+    action = await _asked(ctx, params, patience)
+    return request.reply(_MESSAGES[action])
+
+
+def _stateless(
+    ctx: Context[Any, Any],
+    request: SignOffRequest,
+    params: ElicitRequestURLParams | ElicitRequestFormParams,
+) -> dict[str, Any] | InputRequiredResult:
+    """Asks through the result, as clients without a session need it; they call again with it."""
+    answers = ctx.input_responses
+    if answers is None:
+        return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)})
+    answer = answers.get(KEY)
+    action = answer.action if isinstance(answer, ElicitResult) else "cancel"
+    return request.reply(_MESSAGES[action])
+
+
+async def _asked(
+    ctx: Context[Any, Any],
+    params: ElicitRequestURLParams | ElicitRequestFormParams,
+    patience: float,
+) -> str:
+    """Returns what became of a dialog; a client that fails or never answers has closed it."""
+    session, result = ctx.session, None
+    with anyio.move_on_after(patience):
+        try:
+            result = await session.send_request(
+                ElicitRequest(params=params),
+                ElicitResult,
+                metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+            )
+        except (MCPError, ValueError):
+            # The client offers dialogs and refuses this one, as some do without a terminal.
+            return "cancel"
+    return result.action if result is not None else "cancel"

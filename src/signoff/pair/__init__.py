@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.pair.agents import OllamaAgent as OllamaAgent
@@ -46,52 +46,20 @@ if TYPE_CHECKING:
     from signoff.review.similarity import calculate_similarity as calculate_similarity
 
 _HOMES = {
-    "signoff.pair.agents": (
-        "OllamaAgent",
-        "create_reviewer_agent",
-        "create_writer_agent",
-        "get_cached_agent",
-    ),
-    "signoff.pair.call": (
-        "pair",
-        "resume_pair",
-        "run_slogan_generation",
-        "run_slogan_generation_with_retry",
-    ),
+    "signoff.pair.agents": "OllamaAgent create_reviewer_agent create_writer_agent get_cached_agent",
+    "signoff.pair.call": "pair resume_pair run_slogan_generation run_slogan_generation_with_retry",
     "signoff.pair.errors": (
-        "AgentError",
-        "ApprovalTimeoutError",
-        "ConfigurationError",
-        "ModelNotFoundError",
-        "WorkflowError",
+        "AgentError ApprovalTimeoutError ConfigurationError ModelNotFoundError WorkflowError"
     ),
     "signoff.pair.config": (
-        "DEFAULT_MAX_TOKENS",
-        "DEFAULT_MAX_TURNS",
-        "DEFAULT_MODEL_NAME",
-        "DEFAULT_OLLAMA_BASE_URL",
-        "DEFAULT_REQUEST_TIMEOUT",
-        "DEFAULT_TEMPERATURE",
-        "OllamaConfig",
-        "get_ollama_config",
+        "DEFAULT_MAX_TOKENS DEFAULT_MAX_TURNS DEFAULT_MODEL_NAME DEFAULT_OLLAMA_BASE_URL "
+        "DEFAULT_REQUEST_TIMEOUT DEFAULT_TEMPERATURE OllamaConfig get_ollama_config"
     ),
     "signoff.pair.session": (
-        "AgentRole",
-        "TurnCandidate",
-        "CompletionReason",
-        "IterationSession",
-        "Review",
-        "Turn",
-        "should_stop_early",
+        "AgentRole CompletionReason IterationSession Review Turn TurnCandidate should_stop_early"
     ),
-    "signoff.pair.steps": ("should_continue_iteration",),
-    "signoff.review.approval_phrase": ("is_approved",),
-    "signoff.review.similarity": ("calculate_similarity",),
+    "signoff.pair.steps": "should_continue_iteration",
+    "signoff.review.approval_phrase": "is_approved",
+    "signoff.review.similarity": "calculate_similarity",
 }
-__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

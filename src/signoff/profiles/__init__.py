@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.profiles.approvers import AIApprovalProvider as AIApprovalProvider
@@ -43,45 +43,20 @@ if TYPE_CHECKING:
     from signoff.profiles.transitions import TransitionTable as TransitionTable
 
 _HOMES = {
-    "signoff.profiles.approvers": ("AIApprovalProvider",),
-    "signoff.profiles.code_files": ("find_code_files", "format_code_files"),
+    "signoff.profiles.approvers": "AIApprovalProvider",
+    "signoff.profiles.code_files": "find_code_files format_code_files",
     "signoff.profiles.factories": (
-        "AIProviderFactory",
-        "ApprovalProviderFactory",
-        "ProfileFactory",
-        "StandardsProviderFactory",
+        "AIProviderFactory ApprovalProviderFactory ProfileFactory StandardsProviderFactory"
     ),
     "signoff.profiles.model": (
-        "AIProviderResult",
-        "ApprovalResult",
-        "Artifact",
-        "PhaseTransition",
-        "ProcessingResult",
-        "WorkflowState",
-        "WriteOp",
-        "WritePlan",
+        "AIProviderResult ApprovalResult Artifact PhaseTransition ProcessingResult "
+        "WorkflowState WriteOp WritePlan"
     ),
-    "signoff.profiles.phases": (
-        "ApprovalDecision",
-        "WorkflowPhase",
-        "WorkflowStage",
-        "WorkflowStatus",
-    ),
-    "signoff.profiles.profile": ("WorkflowProfile",),
-    "signoff.profiles.providers": (
-        "AIProvider",
-        "ApprovalProvider",
-        "FsAbility",
-        "StandardsProvider",
-    ),
-    "signoff.profiles.review_meta": ("ReviewMeta", "parse_review_meta"),
-    "signoff.profiles.template_profile": ("TemplateProfile", "render_template"),
-    "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
+    "signoff.profiles.phases": "ApprovalDecision WorkflowPhase WorkflowStage WorkflowStatus",
+    "signoff.profiles.profile": "WorkflowProfile",
+    "signoff.profiles.providers": "AIProvider ApprovalProvider FsAbility StandardsProvider",
+    "signoff.profiles.review_meta": "ReviewMeta parse_review_meta",
+    "signoff.profiles.template_profile": "TemplateProfile render_template",
+    "signoff.profiles.transitions": "Action TransitionResult TransitionTable",
 }
-__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

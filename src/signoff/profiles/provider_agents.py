@@ -21,7 +21,7 @@ from signoff.errors import AgentTimeout, ProviderError
 from signoff.profiles.model import AIProviderResult, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider, FsAbility
-from signoff.runtime.from_thread import on_thread
+from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_of
 
 T = TypeVar("T")

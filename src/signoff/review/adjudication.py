@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 from signoff.core.words import TO_FIX, VERDICT_WORDS, Label
 from signoff.review.record import Record
-from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 
 PURSUED_COUNTS = {f"{severity.key}_pursuing": severity for severity in DEFAULT_BLOCK_ON}
 """The severities that are counted in `termination`, by their keys there."""

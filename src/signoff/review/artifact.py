@@ -2,18 +2,238 @@
 
 A single text is a set with one file that has no name, so findings, quotes and versions have one
 mechanism. Lines and columns count from 1, and columns count characters (Unicode code points).
+
+Equal passages are told apart by the nearest distinct lines around them, and where these are equal
+too, by their order. In a new version a passage is first looked for between the same lines; the
+passages that are left over are aligned by their order and by their old lines. So a finding, and a
+decision about it, is about one passage, wherever that moves.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from signoff.core.digest import SHORT, digest, text_digest
-from signoff.review.evidence import ArtifactText, Occurrence
-from signoff.review.finding import Finding
-from signoff.review.occurrence import nearest, place
+from signoff.core.words import FindingStatus
+from signoff.review.evidence import NEAREST_OTHERS, ArtifactText, Occurrence, context_digests
+from signoff.review.finding import Finding, normalize
+
+_STATED_LINE = re.compile(
+    r"\blines?\s*(\d{1,9})\b|^\s*L(\d{1,9})\b|^[^:]+:(\d{1,9})\b|^\s*(\d{1,9})\s*$", re.IGNORECASE
+)
+
+
+def stated_line(location: str) -> int:
+    """Returns the line that a critic names as a location, such as `a.py:3` or `line 3`; else 0."""
+    found = _STATED_LINE.search(location)
+    return int(next(filter(None, found.groups()))) if found else 0
+
+
+def nearest(found: Sequence[Occurrence], line: int) -> Occurrence:
+    """Returns the occurrence on a line, else the one nearest to it."""
+    after = bisect_left(found, line, key=lambda each: each.line)
+    # A passage of several lines may begin before a line that it covers.
+    around = found[max(0, after - 1) : after + 1]
+    return min(around, key=lambda each: 0 if _covers(each, line) else abs(each.line - line))
+
+
+def with_occurrence(finding: Finding, found: Occurrence) -> Finding:
+    """Returns a finding that is about an occurrence of its passage."""
+    return replace(finding, **occurrence_fields(found))
+
+
+def occurrence_fields(found: Occurrence) -> dict[str, Any]:
+    """Returns the fields of a finding that say which occurrence it is about."""
+    return {
+        "line": found.line,
+        "before": found.before,
+        "after": found.after,
+        "occurrence": found.number,
+        "occurrences": found.total,
+        "others": found.others,
+    }
+
+
+def place(
+    findings: Iterable[Finding], text_of: Callable[[str], ArtifactText]
+) -> dict[str, Occurrence]:
+    """Returns where findings are in a version of their files, by id; without those that are gone.
+
+    Findings of one rule that were about different passages are never placed on the same one.
+    """
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    found: dict[tuple[object, ...], tuple[Occurrence, ...]] = {}
+    for each in findings:
+        equal = () if each.omission else text_of(each.path).occurrences(each.quote)
+        if equal:
+            # Quotes that are written differently and mean the same passages share a tuple.
+            about = (each.constraint, normalize(each.rule), each.path, each.subject)
+            key: tuple[object, ...] = (*about, id(equal))
+            groups.setdefault(key, []).append(each)
+            found[key] = equal
+    placed: dict[str, Occurrence] = {}
+    for key, group in groups.items():
+        # Screens look for one finding after the other: comparing all passages each time is slow.
+        same = _unmoved(group[0], found[key]) if len(group) == 1 else None
+        placed |= {group[0].id: same} if same is not None else _align(group, found[key])
+    return placed
+
+
+def _unmoved(finding: Finding, found: Sequence[Occurrence]) -> Occurrence | None:
+    """Returns the passage of a finding if it is where it was, between the same lines."""
+    if finding.occurrences != len(found) or not finding.occurrence:
+        return None
+    same = found[finding.occurrence - 1]
+    return same if same.context == (finding.before, finding.after) else None
+
+
+@dataclass(frozen=True)
+class _Seat:
+    """Findings that were about one passage, which has to be found again."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def known(self) -> Finding:
+        return self.findings[0]
+
+    @property
+    def context(self) -> tuple[str, str]:
+        return self.known.before, self.known.after
+
+
+def _align(findings: Sequence[Finding], found: Sequence[Occurrence]) -> dict[str, Occurrence]:
+    # What is fixed comes last: its passage is usually gone, and must not take another one's.
+    fixed = [each for each in findings if each.status is FindingStatus.FIXED]
+    alive = [each for each in findings if each.status is not FindingStatus.FIXED]
+    placed: dict[str, Occurrence] = {}
+    free = list(found)
+    for group in (alive, fixed):
+        by_seat = _align_seats(_seats(group), free, len(found))
+        taken = {each.number for _, each in by_seat}
+        free = [each for each in free if each.number not in taken]
+        placed |= {f.id: each for seat, each in by_seat for f in seat.findings}
+    # A fixed finding may be about a passage that a living one is about as well.
+    for each in (each for each in fixed if each.id not in placed):
+        same = [o for o in found if o.line == each.line and o.context == (each.before, each.after)]
+        if same:
+            placed[each.id] = same[0]
+    return placed
+
+
+def _seats(findings: Iterable[Finding]) -> list[_Seat]:
+    seats: dict[tuple[object, ...], list[Finding]] = {}
+    for each in findings:
+        # The order comes first: two passages on one line are two.
+        old = (each.line, each.occurrence, each.before, each.after)
+        seats.setdefault(old, []).append(each)
+    return [_Seat(tuple(seats[old])) for old in sorted(seats, key=lambda old: old[:2])]
+
+
+_Pairs = list[tuple[_Seat, Occurrence]]
+
+
+def _align_seats(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
+    """Pairs passages of an earlier version with those of this one, the certain ones first."""
+    pairs = _same_context(seats, found, total)
+    done = {id(seat) for seat, _ in pairs}
+    taken = {each.number for _, each in pairs}
+    left = [seat for seat in seats if id(seat) not in done]
+    free = [each for each in found if each.number not in taken]
+    return [*pairs, *_pair_left_over(left, free, total)]
+
+
+def _same_context(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
+    by_context: dict[tuple[str, str], list[Occurrence]] = {}
+    for each in found:
+        by_context.setdefault(each.context, []).append(each)
+    waiting: dict[tuple[str, str], list[_Seat]] = {}
+    for seat in seats:
+        if seat.context in by_context:
+            waiting.setdefault(seat.context, []).append(seat)
+    return [
+        pair
+        for context, group in waiting.items()
+        for pair in _pair_in_order(group, by_context[context], total)
+    ]
+
+
+def _pair_left_over(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
+    """Pairs passages whose surroundings have changed: by order, else with the nearest one."""
+    pairs: _Pairs = []
+    free = list(found)
+    for seat in seats:
+        known = seat.known
+        after = bisect_left(free, known.line, key=lambda each: each.line)
+        around = free[max(0, after - NEAREST_OTHERS) : after + NEAREST_OTHERS]
+        by_order = known.occurrence if known.occurrences == total else 0
+        around.sort(key=lambda each: (each.number != by_order, abs(each.line - known.line)))
+        likely = [each for each in around if not _is_another(each, known)]
+        # A decision must not move to a passage that it was never about. An open finding may.
+        possible = likely if known.status is FindingStatus.DISMISSED else likely or around
+        if possible:
+            pairs.append((seat, possible[0]))
+            free.remove(possible[0])
+    return pairs
+
+
+def _is_another(found: Occurrence, known: Finding) -> bool:
+    """Whether the lines around a passage are rather those of an equal one than a finding's own."""
+    own = context_digests(known.before, known.after)
+    return any(_agreement(found.digest, own, other) < 0 for other in known.others)
+
+
+def _agreement(now: str, own: str, other: str) -> int:
+    """Returns more than zero if lines agree with a finding's own, less if with another's."""
+    sides = (slice(0, len(own) // 2), slice(len(own) // 2, None))
+    agree = [
+        (now[side] == own[side]) - (now[side] == other[side])
+        for side in sides
+        if own[side] != other[side]
+    ]
+    # If one side speaks for each, nobody knows which passage it is: that is not enough.
+    return sum(agree) or (-1 if any(agree) else 0)
+
+
+def _pair_in_order(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
+    """Pairs by order if nothing was added or removed, else with the nearest passage."""
+    if not found:
+        return []
+    if len(seats) == len(found):
+        return list(zip(seats, found, strict=True))
+    numbers = {each.number: each for each in found}
+    pairs: _Pairs = []
+    left: list[_Seat] = []
+    for seat in seats:
+        same = numbers.pop(seat.known.occurrence, None) if seat.known.occurrences == total else None
+        if same is not None:
+            pairs.append((seat, same))
+        else:
+            left.append(seat)
+    return [*pairs, *_pair_nearest(left, list(numbers.values()))]
+
+
+def _pair_nearest(seats: Sequence[_Seat], found: list[Occurrence]) -> _Pairs:
+    lines = {each.line: each for each in reversed(found)}
+    same = [(s, lines[s.known.line]) for s in seats if s.known.line in lines]
+    pairs = list({each.number: (seat, each) for seat, each in reversed(same)}.values())
+    done, taken = {id(seat) for seat, _ in pairs}, {each.number for _, each in pairs}
+    free = [each for each in found if each.number not in taken]
+    for seat in seats:
+        if free and id(seat) not in done:
+            chosen = nearest(free, seat.known.line)
+            free.remove(chosen)
+            pairs.append((seat, chosen))
+    return pairs
+
+
+def _covers(each: Occurrence, line: int) -> bool:
+    return each.line <= line <= each.end_line
+
 
 UNNAMED = ""
 """The path of an artifact that is one text."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from signoff.core.severity import DEFAULT_SEVERITY, Severity
 from signoff.review.edit import Edit
 from signoff.review.record import Record
-from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
 MOST_ISSUES = 500
 """The most issues that can be kept of one critique, not counting those that block approval."""

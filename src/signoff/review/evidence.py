@@ -17,8 +17,8 @@ from functools import cached_property, partial
 from itertools import accumulate
 
 from signoff.core.digest import text_digest
+from signoff.core.severity import Severity
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.severity import Severity
 from signoff.review.typography import (
     MOST_TRIES,
     LineMark,

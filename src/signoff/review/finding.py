@@ -14,11 +14,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus, Label
-from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
-from signoff.review.severity import Severity
 from signoff.review.typography import limit_marks, plain_text, split_markers
 
 _AROUND_QUOTE = " .,;:\"'"

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
 from signoff.review.coverage import ConstraintResult, ReviewCoverage
 from signoff.review.diff import DiffHunk, diff_files, tied_labels
 from signoff.review.finding import Finding, blocking_first
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 PROJECT = "(project)"
 """The place of a finding that is about no file."""

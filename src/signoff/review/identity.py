@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.words import FindingStatus
-from signoff.review.artifact import ArtifactVersion
+from signoff.review.artifact import ArtifactVersion, nearest, place, stated_line
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.evidence import Occurrence
 from signoff.review.finding import Finding, normalize, passage_words, subject_of
-from signoff.review.occurrence import nearest, place, stated_line
 from signoff.review.typography import find_words
 
 SIMILAR = 85.0

@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import ClassVar
 
+from signoff.core.severity import DEFAULT_SEVERITY, Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.documents.globs import matches
-from signoff.review.artifact import ArtifactVersion, locate
+from signoff.review.artifact import ArtifactVersion, locate, place, with_occurrence
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding
-from signoff.review.occurrence import place, with_occurrence
 from signoff.review.record import Record
-from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
 BASELINE = "baseline"
 """The reason of a decision that accepts what exists."""

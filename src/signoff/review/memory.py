@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from signoff.core.one_line import one_line
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.finding import (
@@ -17,7 +18,6 @@ from signoff.review.finding import (
 )
 from signoff.review.findings import Ledger
 from signoff.review.review_scope import SEPARATOR
-from signoff.review.severity import Severity
 
 MOST_KNOWN = 30
 """Entries that are listed, what blocks first."""

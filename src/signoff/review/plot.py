@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
+from signoff.core.severity import Severity
 from signoff.core.words import CHANGES, Label
-from signoff.review.severity import Severity
 
 BAR = 16
 """The longest row of letters; with more findings, one letter represents several (`x3`).

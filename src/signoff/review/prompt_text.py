@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from signoff.core.digest import SHORT, text_digest
+from signoff.core.severity import Severity
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditKind
 from signoff.review.finding import blocking_first, group_equal
-from signoff.review.severity import Severity
 from signoff.review.work_order import is_detail
 
 SUMMARY_FOR_JUDGES = 200

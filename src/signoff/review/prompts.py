@@ -8,6 +8,12 @@ that a provider's prompt cache processes the artifact only once.
 A recorded reply is found again by the material of its prompt and not by our wording, which may
 change between versions. So the names and the form of the material are part of recorded runs and
 must not change. What is derived from the recorded state is left out of it.
+
+In the schemas of structured answers, the order of the keys is the order in which a model writes:
+evidence before the finding, reasons before the verdict, so that a verdict follows from what was
+written before it. Every key is required and no other is allowed, which is what vendors' strict
+modes demand; optional values are null. The prompt says what each key means, and a schema is paid
+for like a prompt, so it does not say it again.
 """
 
 from __future__ import annotations
@@ -18,8 +24,12 @@ from types import MappingProxyType
 from typing import Any
 
 from signoff.core.effects import ProductPrompt
+from signoff.core.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
+from signoff.review.adjudication import Pursuit, Verdict
 from signoff.review.constraint import Constraint, compress_constraints
-from signoff.review.critique import DEFAULT_MAX_FINDINGS, Critique, CritiqueIssue
+from signoff.review.critique import DEFAULT_MAX_FINDINGS, Critique, CritiqueIssue, Overall
+from signoff.review.edit import EditKind
+from signoff.review.prompt_templates import built_in, fill
 from signoff.review.prompt_text import (
     ConstraintMaterial,
     Guidance,
@@ -35,17 +45,80 @@ from signoff.review.prompt_text import (
     sentences,
     within_budget,
 )
-from signoff.review.reply_schemas import (
-    ADJUDICATION_SCHEMA,
-    CONFIRMATION_SCHEMA,
-    CRITIQUE_SCHEMA,
-    FILES_CRITIQUE_SCHEMA,
-)
-from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 from signoff.review.shown_file import ShownFile
-from signoff.review.template import built_in, fill
 
-_OF_CONSTRAINT = re.compile(r"\{\{[#^]?(?:constraints?|known|several)\}\}")
+_TEXT = {"type": "string"}
+_OPTIONAL = {"type": ["string", "null"]}
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _one_of(*values: str) -> dict[str, Any]:
+    return {"type": "string", "enum": [str(value) for value in values]}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_EDIT = _object(kind=_one_of(*EditKind), find=_TEXT, text=_TEXT)
+
+_ISSUE = _object(
+    evidence=_TEXT,
+    finding=_TEXT,
+    impact=_TEXT,
+    rule_id=_TEXT,
+    severity=_one_of(*Severity),
+    location=_TEXT,
+    suggested_fix=_OPTIONAL,
+    confidence={"type": "number"},
+    edit={"anyOf": [_EDIT, {"type": "null"}]},
+)
+
+
+def _critique(issue: dict[str, Any]) -> dict[str, Any]:
+    return _object(
+        issues=_list(issue),
+        approved_sections=_list(_object(location=_TEXT, note=_TEXT)),
+        withdrawn=_list(_object(id=_TEXT, reason=_TEXT)),
+        summary=_TEXT,
+        overall=_one_of(Overall.PASS, Overall.FAIL),
+    )
+
+
+CRITIQUE_SCHEMA = _critique(_ISSUE)
+"""What a critic answers: issues first, then the verdict. The engine gives each issue its id."""
+
+FILES_CRITIQUE_SCHEMA = _critique(_object(path=_TEXT, **_ISSUE["properties"]))
+"""What a critic of files answers: each issue names its file."""
+
+_DECISION = _object(
+    issue_id=_TEXT,
+    rationale=_TEXT,
+    guidance=_OPTIONAL,
+    competing_constraint=_OPTIONAL,
+    status=_one_of(*Pursuit),
+)
+
+ADJUDICATION_SCHEMA = _object(
+    decisions=_list(_DECISION),
+    bill_of_work=_TEXT,
+    status=_one_of(Verdict.APPROVED, Verdict.REWRITE),
+)
+"""What a judge answers: decisions and the work order first, then the verdict."""
+
+CONFIRMATION_SCHEMA = _object(reason=_TEXT, confirmed={"type": "boolean"})
+"""What the agent answers that confirms a finding: the reason first."""
+
+
+_OF_CONSTRAINT = re.compile(r"\{\{\s*(?:#(?:if|unless)\s+)?(?:constraints?|known|several)\s*\}\}")
 """The tags of a critic's prompt that are not the same for all critics of a step."""
 
 Templates = Mapping[str, str]

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 
 SEPARATOR = "/"
 """Between a constraint and its rule, as in `tone/no-shouting`."""

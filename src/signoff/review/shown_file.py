@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.hunks import Change, changes
+from signoff.review.diff import Change, changes
 from signoff.review.prompt_text import enclose, flat
 
 CONTEXT = 12

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.effects import Reply
-from signoff.review.fields import Unreadable, clean
 from signoff.review.own_words import Material
 from signoff.review.record import Record
-from signoff.review.reply_text import ReplyFormat, find_answer
+from signoff.review.reply_text import ReplyFormat, Unreadable, clean, find_answer
 
 LONGEST_REASON = 1_000
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from signoff.core.one_line import one_line
+from signoff.core.severity import Severity
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import with_unique_ids
-from signoff.review.severity import Severity
 from signoff.review.similarity import calculate_similarity
 
 WITHDRAWAL_RULE = (

@@ -38,15 +38,12 @@ from signoff.core.requests import Request, Response
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits, Spend
 from signoff.core.stop_reason import Sleeping
-from signoff.core.wording import request_digest
 from signoff.errors import AgentBadOutput
-from signoff.runtime.checked_request import ask_checked, map_checked
 from signoff.runtime.dispatch import PROJECT
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
-from signoff.runtime.effect_runner import EffectCall, EffectRunner
-from signoff.runtime.fanout import FanOut
-from signoff.runtime.from_thread import loop_here
-from signoff.runtime.in_doubt import settle
+from signoff.runtime.effect_runner import EffectCall, EffectRunner, settle
+from signoff.runtime.fanout import FanOut, ask_checked, map_checked
+from signoff.runtime.handlers import loop_here
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
@@ -386,6 +383,31 @@ class AttemptEffects:
             reply.set_exception(error)
         else:
             reply.set_result(value)
+
+
+# What identifies a request, even if signoff words it in another way later.
+#
+# On replay a request has to match what the journal recorded under its key, or the recorded
+# answer would be used for another question. For a prompt that a user wrote, every character
+# counts. A prompt that signoff words itself carries its material: the values the prompt is
+# about. Only the material counts then, so runs in progress survive an upgrade that words prompts
+# better.
+
+
+_WORDING = frozenset({"prompt", "system", "about", "shown", "shared", "text", "workspace"})
+"""Where an agent may look things up is no part of the question, like the words that say so."""
+
+
+def request_digest(effect: Effect) -> str:
+    """Returns the digest that identifies a request on replay."""
+    if effect.material is None:
+        return digest(effect.payload)
+    wording = _WORDING | {"schema"} if effect.own_schema else _WORDING
+    rest = {name: value for name, value in effect.payload.items() if name not in wording}
+    if effect.kind is EffectKind.WAIT and "options" in rest:
+        # What an option means may be explained better too; what it is called counts.
+        rest["options"] = [{**option, "description": ""} for option in rest["options"]]
+    return digest({**rest, "material": effect.material})
 
 
 def _request_digest(effect: Effect) -> str:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from signoff import errors
-from signoff.core.error_info import ErrorInfo
 from signoff.core.spend import Usage
+from signoff.core.stop_reason import ErrorInfo
 from signoff.error_text import describe_error, raised_at
 from signoff.remedies import Remedy
 

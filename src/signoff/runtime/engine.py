@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any, Self
 
@@ -31,23 +31,28 @@ from signoff.core.stop_reason import (
     StopReason,
 )
 from signoff.core.workflow import Workflow
-from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy, SignoffError
+from signoff.error_text import describe_error
+from signoff.errors import (
+    BadHandlerResult,
+    DefinitionChanged,
+    HandlerFailed,
+    InvalidAnswer,
+    RunBusy,
+    SignoffError,
+    UsageError,
+)
 from signoff.remedies import PassOption, Resume, ShowRun
-from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.environment import Secrets
 from signoff.runtime.journal import RunJournal, folded_state, unchanged
-from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
-from signoff.runtime.paths import current_folder
+from signoff.runtime.paths import checked_name, current_folder, fresh_name
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
-from signoff.runtime.preparation import prepared_params
 from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
-from signoff.runtime.run_changes import RunChanges, check_switch, record_changes, record_switch
 from signoff.runtime.runner import Runner
-from signoff.runtime.services import Backoff, EngineServices
+from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
 from signoff.runtime.spend_limits import check_prices
 from signoff.runtime.store_port import (
     DispatchToken,
@@ -58,6 +63,53 @@ from signoff.runtime.store_port import (
     StoredRun,
 )
 from signoff.runtime.writer import GroupWriter
+
+# Changes to a run that its user requests when it continues.
+
+
+@dataclass(frozen=True)
+class RunChanges:
+    """How a run continues otherwise than it was started."""
+
+    limits: Limits | None = None
+    adopt: bool = False
+    """Whether a changed definition is accepted."""
+    switch: Mapping[str, str] = field(default_factory=dict)
+    """Agents, and those that answer in their place from here on."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Corrections of parameters that no finished step has used."""
+
+    @property
+    def are_decisions(self) -> bool:
+        """Whether they change what the run does, and not only how much it may cost."""
+        return bool(self.adopt or self.switch or self.params)
+
+
+def check_switch(services: EngineServices, switch: Mapping[str, str]) -> None:
+    """Raises `UnknownName` if an agent is to be replaced by one that does not exist."""
+    for to in switch.values():
+        services.performers.agent(to)
+
+
+def record_switch(journal: RunJournal, switch: Mapping[str, str]) -> None:
+    """Records which agents answer in place of others from here on."""
+    for agent, to in switch.items():
+        journal.record(ev.AgentSwitched(agent, to))
+
+
+def record_changes(
+    store: Store, journal: RunJournal, row: RunRow, workflow: Workflow, changes: RunChanges
+) -> None:
+    """Records changes of a run that was taken; `row` is from before that."""
+    if row.definition != workflow.digest:
+        store.adopt(journal.run, workflow.digest, workflow.definition_json)
+        journal.record(ev.DefinitionAdopted(workflow.digest))
+    if changes.params:
+        journal.record(ev.ParamsCorrected(workflow.correct(changes.params, journal.state)))
+    if changes.limits is not None:
+        journal.record(ev.LimitsChanged(changes.limits.over(journal.state.limits).to_json()))
+    record_switch(journal, changes.switch)
+
 
 CANCEL_PATIENCE_SECONDS = 20.0
 """How long `cancel` waits for the process that drives a run to stop it."""
@@ -443,3 +495,42 @@ def check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
             f"run {name!r} is in step {row.step!r}, which {workflow.name!r} no longer has; "
             "restore that step, or start a new run"
         )
+
+
+# Calls a workflow's `prepare` before a run starts.
+#
+# Whatever goes wrong in it is raised while nothing of the run exists: no journal, no directory and
+# no request. So a run is either started with everything it needs, or not at all.
+
+
+def prepared_params(
+    workflow: Workflow, params: Mapping[str, Any], secrets: Secrets
+) -> dict[str, Any]:
+    """Returns what a workflow prepares for a run, to be recorded with the run's parameters."""
+    if workflow.prepare is None:
+        return {}
+    try:
+        prepared: Any = workflow.prepare(params)
+    except SignoffError:
+        raise
+    except Exception as error:
+        # The author's own code may raise anything.
+        what = f"preparing workflow {workflow.name!r} raised {describe_error(error)}"
+        raise HandlerFailed(what) from error
+    if not isinstance(prepared, Mapping):
+        kind = type(prepared).__name__
+        raise BadHandlerResult(
+            f"prepare of workflow {workflow.name!r} returned a {kind}, not a dict"
+        )
+    # A parameter that was left open, without a value of its own, may be prepared.
+    if taken := sorted(name for name in prepared if params.get(name) is not None):
+        raise BadHandlerResult(
+            f"prepare of workflow {workflow.name!r} returned parameters that the run has already: "
+            f"{', '.join(taken)}"
+        )
+    for name, value in prepared.items():
+        if variable := secrets.name_in(value):
+            raise UsageError(
+                f"{name} contains the value of {variable}, which would be stored; take it out"
+            )
+    return dict(prepared)

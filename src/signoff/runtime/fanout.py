@@ -15,21 +15,34 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff import errors
 from signoff.core import events as ev
-from signoff.core.attempts import answers_in
-from signoff.core.context import Failure, FanOutCall, StepContext
+from signoff.core.checked import Checked, CheckedCall, Otherwise
+from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
+from signoff.core.correction import corrected
 from signoff.core.digest import digest
-from signoff.core.effects import EffectId, EffectKind
-from signoff.core.fold import item_scope
+from signoff.core.effects import EffectId, EffectKind, Reply
+from signoff.core.fold import answers_in, item_scope
 from signoff.core.frozen import freeze, thaw
-from signoff.core.request_rules import GiveUp, RequestPosition, decide_request
+from signoff.core.one_line import cut
 from signoff.core.stop_reason import AnswerPending
-from signoff.core.transitions import FellShort, Raised
+from signoff.core.transitions import (
+    Chosen,
+    FellShort,
+    GiveUp,
+    Raised,
+    RequestDecision,
+    RequestPosition,
+    Retry,
+    Wait,
+    decide_request,
+    with_remark,
+)
 from signoff.error_text import describe_error, error_message
+from signoff.errors import AgentBadOutput, UsageError
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
@@ -37,6 +50,7 @@ from signoff.runtime.suspension import Suspension, WaitingForAnswer, heaviest
 
 if TYPE_CHECKING:
     from signoff.runtime.attempt_effects import AttemptEffects
+
 
 FELL_SHORT = (errors.StepFailed, errors.AgentBadOutput, errors.AgentTimeout)
 """Errors about content: an attempt that knows the reason may do better."""
@@ -237,3 +251,107 @@ def _error_text(error: BaseException) -> str:
     if isinstance(error, errors.SignoffError):
         return error_message(error) or type(error).__name__
     return describe_error(error)
+
+
+# Checked requests: ask, check the answer, retry with every problem, then ask a human.
+#
+# `read` parses an answer and raises `AgentBadOutput` with everything that is wrong with it. Then
+# the same rules as for steps decide (`core.transitions`): while retries are left, the request is
+# sent again with the previous answer and its problems added to the prompt; after that a usable
+# answer is accepted, a human is asked if the caller provided an `otherwise`, and without one the
+# error is raised.
+#
+# There is no state of its own to store. Every call and every question to the human is an ordinary
+# effect, recorded under its key and ordinal, and `read` depends on nothing but the replies so far.
+# So when the handler is replayed, this loop gets the same replies, decides the same, and arrives
+# where it was without a call. That is also why the correction must be deterministic: it is part of
+# the next request, and a replay compares it.
+
+
+T = TypeVar("T")
+
+
+async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) -> Checked[T]:
+    """Returns an answer that `read` or a human accepted."""
+    effect, attempt = call.effect, 1
+    sent_back: tuple[str, ...] = ()
+    while True:
+        reply: Reply | None = None
+        try:
+            reply = await port.perform(ctx, effect)
+            return Checked(call.read(reply), sent_back=sent_back)
+        except AgentBadOutput as error:
+            bad = error
+            reply = reply or Reply(error.answer)
+        last: Checked[Any] = Checked(bad.value, bad.problems, sent_back, reply=reply)
+        fact = FellShort(str(bad), usable=bad.usable)
+        tried = RequestPosition(attempt, call.retries)
+        decision, last = await _decide(ctx, call.otherwise, last, tried, fact)
+        if isinstance(decision, GiveUp):
+            raise bad
+        if not isinstance(decision, Retry):
+            return last
+        # A retry that a human chose comes with as many automatic retries as the first call had.
+        attempt = 1 if decision.by_human else attempt + 1
+        sent_back = last.problems
+        remark = last.answer.text if last.answer is not None else ""
+        problems = [*sent_back, *([remark] if remark else [])]
+        agent = effect.payload["agent"]
+        ctx.progress(f"{effect.key}: sent back to {agent}: {'; '.join(problems)}")
+        effect = corrected(call.effect, reply if call.show_previous else None, problems)
+
+
+async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> list[Any]:
+    """Returns the results of all items; a human decides whether failed ones are retried."""
+    results = list(fan.items)
+    remaining = list(range(len(results)))
+    feedback: tuple[str, ...] = ()
+    tried = 0
+    while True:
+        items = [fan.items[index] for index in remaining]
+        # Each round is a fan-out of its own with the same key and the next ordinal.
+        fan_round = replace(
+            fan, items=items, on_failure="ask", otherwise=None, feedback=feedback, tried=tried
+        )
+        for index, result in zip(remaining, await port.map(ctx, fan_round), strict=True):
+            # Its index counts the items of this round; the caller knows those of the whole.
+            failed = isinstance(result, Failure)
+            results[index] = replace(result, index=index) if failed else result
+        failures = [result for result in results if isinstance(result, Failure)]
+        if not failures:
+            return results
+        last = Checked(results, tuple(failure.error for failure in failures))
+        # The items have used up their retries, so only the human can grant another round.
+        fact = FellShort("; ".join(last.problems))
+        decision, last = await _decide(ctx, fan.otherwise, last, RequestPosition(1, 0), fact)
+        if not isinstance(decision, Retry):
+            return results
+        remaining = [failure.index for failure in failures]
+        feedback = tuple(with_remark(each, decision.feedback) for each in last.problems)
+        tried += fan.retries + 1
+
+
+async def _decide(
+    ctx: StepContext,
+    otherwise: Otherwise[T] | None,
+    last: Checked[T],
+    position: RequestPosition,
+    fact: FellShort,
+) -> tuple[RequestDecision, Checked[T]]:
+    """Returns the decision about a bad answer, after asking the human if the rules say so."""
+    if otherwise is None:
+        return decide_request(position, fact), last
+    request = otherwise.request(last)
+    if not request.labels:
+        raise UsageError("otherwise= takes a Choice, or an Otherwise that returns one")
+    position = position._replace(options=request.labels)
+    decision = decide_request(position, fact)
+    if not isinstance(decision, Wait):
+        return decision, last
+    if last.reply is not None:
+        # Nobody decides about an answer that they cannot see.
+        reply = cut(last.reply.text) or None
+        request = replace(request, shown={**request.shown, "reply": reply})
+    answer = await ctx.wait(request, key=otherwise.key)
+    chosen = Chosen(answer.value, answer.text)
+    return decide_request(position, chosen), replace(last, answer=answer)

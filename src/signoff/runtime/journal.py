@@ -19,9 +19,8 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from signoff.core import events as ev
-from signoff.core.checkpoint import state_from_json, state_to_json
 from signoff.core.codec import Blobs, decode, encode
-from signoff.core.fold import evolve, fold
+from signoff.core.fold import evolve, fold, state_from_json, state_to_json
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
 from signoff.errors import BadHandlerResult, LeaseLost, NameTaken, SignoffError, StoreError

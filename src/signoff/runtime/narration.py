@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from signoff.core import events as ev
-from signoff.core.approvals import request_word
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
+from signoff.core.requests import request_word
 from signoff.core.spend import Usage
 from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
 from signoff.errors import AgentStopped

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.errors import StoreBusy, StoreError, WriteFailed
-from signoff.runtime.listener_port import Topic, subscribed
 from signoff.runtime.ports import Clock
-from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
+from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store, Topic, subscribed
 
 if TYPE_CHECKING:
     import asyncio

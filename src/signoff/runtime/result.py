@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from signoff.core.error_info import ErrorInfo
 from signoff.core.frozen import thaw
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
-from signoff.core.stop_reason import StopReason, error_of, remedies
+from signoff.core.stop_reason import ErrorInfo, StopReason, error_of, remedies
 from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.approvals import require_presence
 from signoff.core.digest import digest, text_digest
 from signoff.core.effects import EffectId, EffectKind
-from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind
+from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind, require_presence
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnreadableFile, UnsafePath
 from signoff.runtime.journal import RunJournal, events_in

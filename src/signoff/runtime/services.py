@@ -2,16 +2,105 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from signoff.core.workflow import Workflow
-from signoff.runtime.agent_limits import AgentGate
-from signoff.runtime.late_replies import LateReplies
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import Clock, Notice, Observer, Progress
-from signoff.runtime.store_port import Store
+from signoff.runtime.store_port import RunId, Store
+
+# Replies that could not be recorded: paid for, and kept until the run continues.
+#
+# The store keeps them next to the journal. While it cannot be written, for example because its
+# server is away, they stay in memory: a worker waits for the server and then continues its runs.
+
+
+class LateReply(NamedTuple):
+    """What one attempt at an effect returned, as `Store.keep_late` stores it."""
+
+    effect: str
+    attempt: int
+    outcome: str
+
+
+class LateReplies:
+    """The late replies of a process that are not in the store yet."""
+
+    def __init__(self) -> None:
+        self._replies: dict[RunId, list[LateReply]] = {}
+
+    def add(self, run: RunId, reply: LateReply) -> None:
+        """Keeps a reply in memory."""
+        self._replies.setdefault(run, []).append(reply)
+
+    def move_to(self, store: Store, run: RunId) -> None:
+        """Stores the replies of a run; those that the store does not take stay here.
+
+        Its last commit may have been applied although the answer was lost. A reply that the
+        journal has is not looked up among the late ones, so nothing counts twice.
+        """
+        replies = self._replies.get(run, [])
+        while replies:
+            store.keep_late(run, *replies[0])
+            del replies[0]
+        self._replies.pop(run, None)
+
+
+# How many calls an agent takes at once, and how often.
+
+
+@dataclass(frozen=True)
+class AgentLimits:
+    """Declared per agent in the settings; None means no limit."""
+
+    concurrency: int | None = None
+    """Concurrent calls."""
+    calls: int | None = None
+    """Calls started within one `period`."""
+    period: float = 60.0
+    """Seconds."""
+    attempts: int | None = None
+    """How often a call with transient errors is tried; None means the engine's default."""
+
+
+class AgentGate:
+    """Lets calls to one agent through as its limits allow, first come first served."""
+
+    def __init__(self, limits: AgentLimits, clock: Clock) -> None:
+        self.attempts = limits.attempts
+        """How often a call is tried, if the agent sets its own number."""
+        self._limits = limits
+        self._clock = clock
+        self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else nullcontext()
+        self._turn = asyncio.Lock()
+        self._started: deque[float] = deque()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Holds one of the agent's slots for the duration of a call."""
+        async with self._slots:
+            await self.pace()
+            yield
+
+    async def pace(self) -> None:
+        """Returns when another call may start; a retry counts as a call too."""
+        if self._limits.calls is None:
+            return
+        async with self._turn:
+            now = self._clock.monotonic()
+            while self._started and now - self._started[0] >= self._limits.period:
+                self._started.popleft()
+            if len(self._started) >= self._limits.calls:
+                await self._clock.sleep(self._started[0] + self._limits.period - now)
+                self._started.popleft()
+            self._started.append(self._clock.monotonic())
+
 
 log = logging.getLogger("signoff")
 

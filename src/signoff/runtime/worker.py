@@ -13,12 +13,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from signoff.core.args import Arg, Param, bind, describe_param
+from signoff.core.args import Arg, Param, bind, describe_param, placeholder
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
-from signoff.core.placeholders import placeholder
 from signoff.core.step import ITERATION, WORKER, HandlerObject, StepDef
 from signoff.core.step_output import reported
 from signoff.core.workflow import Workflow

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.core.args import Arg as Arg
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from signoff.runtime.dispatch import AgentRole as AgentRole
     from signoff.runtime.dispatch import Dispatch as Dispatch
     from signoff.skills.commands.command_text import command_text as command_text
+    from signoff.skills.commands.command_text import format_step as format_step
     from signoff.skills.discovery import discover_workflows as discover_workflows
     from signoff.skills.module_main import main as main
-    from signoff.skills.qr.gate import QRGate as QRGate
+    from signoff.skills.qr import QRGate as QRGate
     from signoff.skills.questions import QUESTION_RELAY_HANDLER as QUESTION_RELAY_HANDLER
     from signoff.skills.questions import SUB_AGENT_QUESTION_FORMAT as SUB_AGENT_QUESTION_FORMAT
     from signoff.skills.questions import UserQuestion as UserQuestion
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from signoff.skills.resources import ResourceProvider as ResourceProvider
     from signoff.skills.state import STATE_DIR as STATE_DIR
     from signoff.skills.state import state_directory as state_directory
-    from signoff.skills.step_text import format_step as format_step
     from signoff.skills.types import Branch as Branch
     from signoff.skills.types import Confidence as Confidence
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
@@ -47,43 +47,25 @@ if TYPE_CHECKING:
     from signoff.skills.types import Terminal as Terminal
 
 _HOMES = {
-    "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant", "Domain"),
-    "signoff.core.context": ("StepContext",),
-    "signoff.core.outcome": ("Outcome",),
-    "signoff.core.step": ("StepDef",),
-    "signoff.core.step_output": ("StepOutput",),
-    "signoff.core.workflow": ("Workflow",),
-    "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
-    "signoff.skills.commands.command_text": ("command_text",),
-    "signoff.skills.discovery": ("discover_workflows",),
-    "signoff.skills.module_main": ("main",),
-    "signoff.skills.step_text": ("format_step",),
-    "signoff.skills.qr.gate": ("QRGate",),
-    "signoff.skills.resources": ("FileResourceProvider", "ResourceProvider"),
-    "signoff.skills.state": ("STATE_DIR", "state_directory"),
+    "signoff.core.args": "Arg BoundedInt ChoiceSet Constant Domain",
+    "signoff.core.context": "StepContext",
+    "signoff.core.outcome": "Outcome",
+    "signoff.core.step": "StepDef",
+    "signoff.core.step_output": "StepOutput",
+    "signoff.core.workflow": "Workflow",
+    "signoff.runtime.dispatch": "AgentRole Dispatch",
+    "signoff.skills.commands.command_text": "command_text format_step",
+    "signoff.skills.discovery": "discover_workflows",
+    "signoff.skills.module_main": "main",
+    "signoff.skills.qr": "QRGate",
+    "signoff.skills.resources": "FileResourceProvider ResourceProvider",
+    "signoff.skills.state": "STATE_DIR state_directory",
     "signoff.skills.questions": (
-        "QUESTION_RELAY_HANDLER",
-        "SUB_AGENT_QUESTION_FORMAT",
-        "UserQuestion",
-        "parse_questions",
+        "QUESTION_RELAY_HANDLER SUB_AGENT_QUESTION_FORMAT UserQuestion parse_questions"
     ),
     "signoff.skills.types": (
-        "Branch",
-        "Confidence",
-        "DocumentAvailability",
-        "Linear",
-        "LoopState",
-        "QRStatus",
-        "ReviewMode",
-        "ReviewPhase",
-        "Routing",
-        "Terminal",
+        "Branch Confidence DocumentAvailability Linear LoopState QRStatus ReviewMode "
+        "ReviewPhase Routing Terminal"
     ),
 }
-__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

@@ -15,7 +15,7 @@ from typing import NoReturn
 from signoff.core.workflow import Workflow
 from signoff.discovery import NAME
 from signoff.documents.python_files import module_name
-from signoff.skills.commands.program import run_step
+from signoff.skills.commands.step import run_step
 
 
 def main(workflow: Workflow, arguments: Sequence[str] | None = None) -> NoReturn:

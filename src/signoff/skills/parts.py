@@ -1,16 +1,33 @@
-"""Parts that many skills have: their task, texts for common steps, and how a step is repeated.
+"""What the skills of the library share: texts from Markdown, their task, and repeated steps.
 
-A step is repeated until its result is settled or its rounds are used up, so that no agent can be
-kept in it forever. Evaluated by hand, the round is a parameter; a run counts visits by itself.
+The Markdown file beside a skill's module has everything that the skill says, so that it can be
+edited as text. A comment on a line of its own begins each text and names it:
+
+    <!-- scope: Pin down the change -->
+
+    Read the task. Do: ...
+
+    <!-- shared notes-in-reply -->
+
+With a title, it is the text of that step. `description` says when to use the skill. A name with a
+suffix, such as `notes.md`, is a file of the state directory as it begins. `shared` inserts a text
+of `shared.md`, whose placeholders the values after its name fill in.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
+from signoff.core.step import Edge, Handler, StepDef
+from signoff.documents.regular_files import read_regular
 from signoff.skills.types import Confidence
 
 MAX_ROUNDS = 5
@@ -19,69 +36,105 @@ MAX_ROUNDS = 5
 TASK = Param("task", str, Arg("what to work on, in a sentence or two"), default=None)
 """The input of a skill: in a run, there is no conversation that an agent could take it from."""
 
-NOTES_IN_REPLY = """\
-If you cannot write files, your reply takes the place of the notes. Repeat in it what earlier
-rounds of this step found, and read the results of earlier steps in place of files."""
-"""For steps that keep notes in files: the agent of a run may be allowed only to read."""
+Result = tuple[Outcome, dict[str, Any]]
 
 ConfidenceLevel = Annotated[
     str,
     Arg("how well the result is supported", choices=tuple(each.value for each in Confidence)),
 ]
-
+COVERAGE = ("started", "partial", "complete")
+CoverageLevel = Annotated[str, Arg("how much of the list is done", choices=COVERAGE)]
 Iteration = Annotated[
     int,
     Arg("the round of this step; leave it out in a run, which counts", min=1, max=MAX_ROUNDS),
 ]
 
-CONFIDENCE_SCALE = f"""\
-At the end of each round, report `confidence`:
-- `{Confidence.EXPLORING}`: there is no answer yet.
-- `{Confidence.LOW}`: there is an answer, but a main point of it has no direct evidence.
-- `{Confidence.MEDIUM}`: every main point has direct evidence, but a check that could refute one
-  of them has not been made.
-- `{Confidence.HIGH}`: every main point has direct evidence, and it passed the checks that could
-  have refuted it.
-- `{Confidence.CERTAIN}`: in addition, a second, independent way led to the same answer, and no
-  question is open.
-Below `{Confidence.HIGH}`, do another round on what is missing; there are at most {MAX_ROUNDS}.
-The result of a round replaces that of the one before, so repeat in it what still holds. Once you
-have reported `{Confidence.HIGH}` or `{Confidence.CERTAIN}`, the step is over: continue with the
-next one."""
+_SHARED_FILE = Path(__file__).with_name("library") / "shared.md"
+_HEADING = re.compile(r"^<!-- ([\w.-]+)(?:: (.+))? -->$", re.MULTILINE)
+_SHARED = re.compile(r"^<!-- shared (.+) -->$", re.MULTILINE)
+_MOST_BYTES = 1_000_000
 
-FIX_FINDINGS = """\
-A reviewer found something wrong. The findings are the items with the status FAIL in
-`qr-{phase}.json` in the state directory, and the reviewer's answer. Each says what has to be true
-for it to pass.
 
-Do:
-1. Read all failed items before you change anything. Look for a common cause.
-2. Check each finding at the place it names. If it is right, fix {what} so that the item passes.
-3. If it is wrong, leave {what} as it is, and write into `{notes}`, where the reviewer will read
-   it, the evidence against the finding. Evidence is a line, an output or a rule; not an opinion.
-4. Look for the same mistake in places that the reviewer did not name, and fix those too.
-5. Check that items which passed before still would.
+class _Text(NamedTuple):
+    title: str
+    paragraphs: tuple[str, ...]
 
-Done when each failed item is fixed or answered, and you have checked it the way the reviewer
-will.
 
-Do not edit `qr-{phase}.json`: reviewers record results, authors do not. Do not delete the part
-that was criticized in place of fixing it, and do not start over.
+@dataclass(frozen=True)
+class SkillTexts:
+    """The texts of a skill by name."""
 
-Write into `{notes}`: for each item what you changed. The review follows again."""
-"""For the step after a failed review, which changes `what` and may answer in `notes`."""
+    texts: Mapping[str, _Text]
+
+    @classmethod
+    def beside(cls, module: str) -> SkillTexts:
+        """Reads the Markdown file beside a module (its `__file__`)."""
+        shared = {name: text for name, _, text in _read(_SHARED_FILE)}
+        texts = {}
+        for name, title, text in _read(Path(module).with_suffix(".md")):
+            # Split at a pattern with a group, every second part is what the group has matched.
+            parts = enumerate(_SHARED.split(text))
+            paragraphs = (_filled(shared, each) if n % 2 else each.strip("\n") for n, each in parts)
+            texts[name] = _Text(title, tuple(filter(None, paragraphs)))
+        return cls(texts)
+
+    @property
+    def description(self) -> str:
+        """What the skill is for, and what not."""
+        return "".join(self.texts["description"].paragraphs)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files that a new state directory starts with."""
+        named = {name: text for name, text in self.texts.items() if "." in name}
+        return {name: "".join(f"{each}\n" for each in text[1]) for name, text in named.items()}
+
+    def step(
+        self,
+        name: str,
+        following: Mapping[Outcome, str | Edge | None],
+        handler: Handler = None,
+        *,
+        edits: bool = False,
+    ) -> StepDef:
+        """Returns the step of a text, and where its outcomes lead."""
+        title, actions = self.texts[name]
+        return StepDef(name, title, actions, handler, following, edits=edits)
 
 
 def repeat_until(
     settled: bool, ctx: StepContext, iteration: int, bound: int = MAX_ROUNDS
-) -> tuple[Outcome, dict[str, Any]]:
-    """Returns how a round ends: OK if the result is settled or it was the last, else ITERATE."""
+) -> Result:
+    """Returns how a round ends: OK if the result is settled or it was the last, else ITERATE.
+
+    The bound keeps an agent that is never content from repeating a step for ever.
+    """
+    # Evaluated by hand, the round is a parameter; a run counts visits by itself.
     last = max(iteration, ctx.visit) >= bound
     return (Outcome.OK if settled or last else Outcome.ITERATE), {}
 
 
-def repeat_until_confident(
-    ctx: StepContext, confidence: str, iteration: int
-) -> tuple[Outcome, dict[str, Any]]:
-    """Returns how a round of an investigation ends: OK from high confidence on."""
+def until_confident(
+    ctx: StepContext, confidence: ConfidenceLevel = "exploring", iteration: Iteration = 1
+) -> Result:
+    """Handles a step that is repeated until its result is well supported."""
     return repeat_until(confidence in (Confidence.HIGH, Confidence.CERTAIN), ctx, iteration)
+
+
+def until_covered(
+    ctx: StepContext, coverage: CoverageLevel = "started", iteration: Iteration = 1
+) -> Result:
+    """Handles a step that is repeated until a list, such as files to read, is worked through."""
+    return repeat_until(coverage == "complete", ctx, iteration)
+
+
+def _read(path: Path) -> list[tuple[str, str, str]]:
+    """Returns the name, the title and the text of each part of a file."""
+    _before, *parts = _HEADING.split(read_regular(path, _MOST_BYTES).decode())
+    texts = [text.strip("\n") for text in parts[2::3]]
+    return list(zip(parts[::3], [each or "" for each in parts[1::3]], texts, strict=True))
+
+
+def _filled(shared: Mapping[str, str], words: str) -> str:
+    name, *values = shlex.split(words)
+    return shared[name].format(**dict(each.split("=") for each in values))

@@ -7,7 +7,7 @@ hand, following `QUESTION_RELAY_HANDLER`.
 from __future__ import annotations
 
 from signoff.core.questions import Option, UserQuestion
-from signoff.runtime.question_relay import (
+from signoff.runtime.dispatch import (
     MOST_ROUNDS,
     SUB_AGENT_QUESTION_FORMAT,
     TAG,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
@@ -48,7 +49,7 @@ from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
 from signoff.store import run_queue
 from signoff.store.commits import apply, replace_surrogates
-from signoff.store.connection import OpenFile, Transaction, connect
+from signoff.store.connection import IN_MEMORY, OpenFile, Transaction, connect
 from signoff.store.rows import (
     busy,
     inbox_item,
@@ -59,8 +60,7 @@ from signoff.store.rows import (
     run_row,
     unknown_run,
 )
-from signoff.store.transfer import SqliteTransfer
-from signoff.store.upkeep import back_up, check, damaged_journal, delete_run
+from signoff.store.upkeep import SqliteTransfer, back_up, check, damaged_journal, delete_run
 
 _Values = tuple[Any, ...]
 
@@ -415,3 +415,42 @@ def read_news(db: sqlite3.Connection, after: Position | None) -> News:
         return News(last, [], complete=False, others=others)
     rows = [run_row(each) for each in db.execute(q.RUNS_COMMITTED_AFTER, place)]
     return News(last, rows, complete=True, others=others)
+
+
+# A store that lasts as long as its process, for tests and throwaway runs.
+#
+# It is the SQLite store without a file, so it behaves like the durable store in every way
+# except durability.
+
+
+class MemoryStore(SqliteStore):
+    """Keeps runs in an in-memory database."""
+
+    def __init__(self) -> None:
+        super().__init__(IN_MEMORY)
+        weakref.finalize(self, _close, self._read)
+
+    def reopen(self) -> Store:
+        """Returns itself: another connection would see a database of its own."""
+        return self
+
+    def local_file(self) -> Path | None:
+        """Returns None: no other process sees this store."""
+        return None
+
+    def backup(self, target: Path) -> int:
+        """Copies all runs to a new file; returns how many there are."""
+        return back_up(self._read, target)
+
+    def close(self) -> None:
+        """Does nothing: the runs remain for as long as the store object exists."""
+
+
+def _close(connection: Transaction) -> None:
+    """Closes a connection that no thread uses at the moment.
+
+    At the end of the program the heartbeat may still read, and a connection that is closed under
+    a running query crashes the interpreter.
+    """
+    with connection as db:
+        db.close()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from signoff.agents.scripted import FileScript as FileScript
     from signoff.agents.scripted import ScriptedAgent as ScriptedAgent
     from signoff.runtime.engine import Engine as Engine
-    from signoff.store.memory import MemoryStore as MemoryStore
+    from signoff.store.sqlite import MemoryStore as MemoryStore
     from signoff.testing.crash import Survival as Survival
     from signoff.testing.crash import crash_at as crash_at
     from signoff.testing.crash import crash_everywhere as crash_everywhere
@@ -42,7 +42,7 @@ _HOMES = {
     "signoff.testing.wrapped_store": ("WrappedStore",),
     # what they are used with
     "signoff.runtime.engine": ("Engine",),
-    "signoff.store.memory": ("MemoryStore",),
+    "signoff.store.sqlite": ("MemoryStore",),
     # skills
     "signoff.testing.skill_inputs": ("extract_schema", "generate_inputs", "generate_test_inputs"),
     "signoff.testing.skill_invocation": ("case_id", "run_skill_invocation"),

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
-from signoff.app.followed_runs import FollowedRuns
+from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.errors import NotAllowed, StoreError, UsageError
 from signoff.web.access import AccessScope, Caller

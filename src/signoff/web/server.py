@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from signoff._version import __version__
-from signoff.app.followed_runs import FollowedRuns
+from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.mcp.http import HttpApp
 from signoff.web import live

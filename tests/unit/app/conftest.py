@@ -6,7 +6,7 @@ import pytest
 from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 
 

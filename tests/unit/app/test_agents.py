@@ -4,7 +4,7 @@ import pytest
 
 from signoff import AgentRequest, Reply
 from signoff.app.agents import agent_limits, build_agents
-from signoff.app.setting_layers import Rate
+from signoff.app.config_schema import Rate
 from signoff.app.settings import AgentSettings
 from signoff.core.context import StepContext
 from signoff.core.effects import EffectId
@@ -13,12 +13,12 @@ from signoff.core.spend import Limits, Usage
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed
-from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Capabilities, capabilities_of
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.runtime.services import AgentLimits
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 
 CALL = Call("one", EffectId("ask#1"))

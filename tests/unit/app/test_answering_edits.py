@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from signoff import Approval, Choice, Outcome, StepContext, StepDef, Workflow
-from signoff.app.answering import AnswerInput, decide, record_answer, record_file_answers
-from signoff.app.inbox import answer_to_json, request_to_json
+from signoff.app.answering import (
+    AnswerInput,
+    answer_to_json,
+    decide,
+    record_answer,
+    record_file_answers,
+    request_to_json,
+)
 from signoff.app.project import Project
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status

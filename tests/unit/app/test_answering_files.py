@@ -10,7 +10,7 @@ import pytest
 from signoff import Approval, Outcome, Question, Response, StepContext, StepDef, Workflow
 from signoff.app.answering import record_file_answers
 from signoff.app.project import Project
-from signoff.app.resume import resume
+from signoff.app.start import resume
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
 from signoff.testing import FrozenClock

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from signoff import Approval, Choice, Outcome, StepContext, StepDef, Workflow
-from signoff.app.answering import AnswerInput, answer_to_sign, decide, record_answer
-from signoff.app.inbox import request_to_json
+from signoff.app.answering import (
+    AnswerInput,
+    answer_to_sign,
+    decide,
+    record_answer,
+    request_to_json,
+)
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request

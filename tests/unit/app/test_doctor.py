@@ -11,7 +11,7 @@ from signoff.app.settings import AgentSettings
 from signoff.core.outcome import Status
 from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Capabilities
-from signoff.store.schema import LATEST
+from signoff.store.connection import LATEST
 from signoff.store.sqlite import SqliteStore
 from tests.store_suite.journal_writer import JournalWriter
 

@@ -14,8 +14,7 @@ from signoff.app.external_work import (
 )
 from signoff.app.history import load_state
 from signoff.app.project import Project
-from signoff.app.resume import FROM_OUTSIDE
-from signoff.app.start import start
+from signoff.app.start import FROM_OUTSIDE, start
 from signoff.app.targets import Target
 from signoff.core import events as ev
 from signoff.core.outcome import Status

@@ -9,8 +9,7 @@ from signoff.app import hand_over as module
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.hand_over import ensure_worker, hand_over, wake, wake_if_handed_over
 from signoff.app.project import Project, open_project
-from signoff.app.resume import resume
-from signoff.app.start import StartPlan, plan, start
+from signoff.app.start import StartPlan, plan, resume, start
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
 from signoff.errors import NameTaken, UsageError

@@ -9,8 +9,8 @@ import pytest
 
 import signoff
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
+from signoff.app.answering import request_to_json
 from signoff.app.home import init_home
-from signoff.app.inbox import request_to_json
 from signoff.app.observers import build_observers
 from signoff.app.project import Project, open_project
 from signoff.app.settings import ObserverSettings, Settings

@@ -10,13 +10,12 @@ import signoff.flows
 from signoff.app.home import Home
 from signoff.app.presets import init_project
 from signoff.app.settings import load_settings
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName, WriteFailed
 from signoff.flows.constraint_file import load_constraints
 from signoff.flows.notation import NOTATION
 from signoff.flows.reading import read_flow
-from signoff.review.behaviors import IssueBehavior
-from signoff.review.severity import Severity
 
 NAMES = [preset.name for preset in NOTATION.presets]
 SHIPPED = Path(signoff.flows.__file__).parent / "presets"

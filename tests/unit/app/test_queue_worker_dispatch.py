@@ -13,8 +13,8 @@ from signoff.app.queue_worker import QueueWorker
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy, StoreError, WriteFailed
-from signoff.runtime.dispatcher import DispatcherUnavailable, Drive, QueueNeeds, Rest
 from signoff.runtime.owner import is_alive, this_process
+from signoff.runtime.ports import DispatcherUnavailable, Drive, QueueNeeds, Rest
 from signoff.runtime.store_port import DispatchToken
 from tests.patience import until
 

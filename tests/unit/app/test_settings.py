@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from signoff.app.config_schema import Rate
 from signoff.app.home import Home, init_home, template
-from signoff.app.setting_layers import Rate
 from signoff.app.settings import Settings, load_settings, user_file
 from signoff.errors import ConfigError
 

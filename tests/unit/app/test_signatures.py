@@ -16,7 +16,7 @@ from signoff.app.signatures import check_approvals
 from signoff.app.store_move import move_run
 from signoff.passkeys.key_file import remove_passkey
 from signoff.runtime.store_port import InboxItem
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.software_authenticator import (
     ORIGIN,
     SoftwareAuthenticator,

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.discovery import discover
 from signoff.app.home import Home, init_home
-from signoff.app.targets import resolve
+from signoff.app.targets import discover, resolve
 from signoff.errors import InvalidWorkflow, UnknownName, UsageError
 from signoff.notation import CompileContext
 

@@ -24,7 +24,7 @@ from signoff.app.project import Project
 from signoff.app.settings import Settings
 from signoff.cli.asking import SHOWN_LINES, PromptResult, ask_all
 from signoff.core.requests import ItemState
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 
 LONG = "\n".join(f"line {number}" for number in range(1, SHOWN_LINES + 11))

@@ -9,7 +9,7 @@ from signoff.core.outcome import Status
 from signoff.core.step import Edge
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 
 
 def bounds(workflow: Workflow, step: str) -> dict[str, int | None]:

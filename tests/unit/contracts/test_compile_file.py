@@ -13,7 +13,7 @@ from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 
 EXAMPLE = Path(__file__).parents[3] / "examples/release_notes/release_notes.yaml"

@@ -17,7 +17,7 @@ from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 
 TABLES = """
 CREATE TABLE strategic_plans (id INTEGER PRIMARY KEY, run_id TEXT NOT NULL);

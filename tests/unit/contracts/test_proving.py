@@ -10,7 +10,7 @@ from signoff.contracts.checkpoint import Checkpoint
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import open_database
 from signoff.contracts.model import Condition, Database
-from signoff.contracts.proving import evaluate, problems_of, prove
+from signoff.contracts.proving import evaluate, problems_of
 from signoff.errors import StepFailed
 
 CONTEXT = StepContext("write", Checkpoint("run", "book", "write"))
@@ -22,10 +22,6 @@ async def checked(check: Any, result: Any = None) -> str:
     conditions = [Condition("changed", check, "Nothing changed")]
     (problem,) = await problems_of(conditions, CONTEXT.with_result(result, None))
     return problem
-
-
-def output(result: Any) -> dict[str, Any]:
-    return {"result": result, "hint": None}
 
 
 def raises(_ctx: StepContext) -> bool:
@@ -113,9 +109,8 @@ def test_a_result_belongs_to_the_work_it_was_committed_with(tmp_path: Path) -> N
     sqlite3.connect(tmp_path / "book.db").execute("CREATE TABLE notes (text)").connection.close()
     database = open_database(Database(str(tmp_path / "book.db")))
     first, second = database.begin(), database.begin()
-    prove(CONTEXT, first, [], output("the first"), KEY)
+    first.commit([], KEY, "the first")
 
-    refused = [Condition("no", lambda _ctx: False)]
-    proved = prove(CONTEXT, second, refused, output("the second"), KEY)
+    stored = second.commit([("no", lambda _view: False, "")], KEY, "the second")
 
-    assert proved == output("the first")
+    assert stored == "the first"

@@ -21,7 +21,7 @@ from signoff.errors import AuthorError
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 
 FILE = """

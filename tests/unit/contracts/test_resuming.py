@@ -8,7 +8,7 @@ from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 
 
 def flow(*steps: dict[str, Any]) -> Workflow:

@@ -14,7 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.patience import PATIENCE_SECONDS
 
 ADD = "INSERT INTO books (title) VALUES (?)"
@@ -68,27 +68,6 @@ async def test_the_branch_is_decided_once_and_by_what_is_committed(path: Path) -
 
     assert result.status is Status.COMPLETED, result.reason
     assert counts == [1, 2, 3]
-
-
-async def test_work_is_committed_by_the_thread_that_performed_it(path: Path) -> None:
-    """Handing a step over to another thread would take longer than most transactions."""
-    performed, connected = [], []
-
-    def connect() -> sqlite3.Connection:
-        connected.append(threading.get_ident())
-        return sqlite3.connect(path, check_same_thread=False)
-
-    def add(ctx: StepContext) -> dict[str, Any]:
-        ctx.db.stage(ADD, ["Emma"])
-        performed.append(threading.get_ident())
-        return {}
-
-    result = await play(book({"connect": connect}, add, next="end"))
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert titles(path) == ["Emma"]
-    assert set(performed) < set(connected)
-    assert threading.get_ident() not in performed
 
 
 async def test_a_function_that_returns_an_awaitable_is_awaited_before_the_commit(

@@ -16,7 +16,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.patience import PATIENCE_SECONDS, SkippingLoop, until
 
 

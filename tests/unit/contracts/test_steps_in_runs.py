@@ -14,7 +14,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, StoreBusy
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 
 Gives = Any

@@ -12,7 +12,7 @@ from signoff.core.outcome import Status
 from signoff.errors import InvalidParams
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.patience import PATIENCE_SECONDS
 from tests.tables import table

@@ -3,9 +3,7 @@ import json
 import pytest
 
 from signoff.core import events as ev
-from signoff.core.checkpoint import state_from_json, state_to_json
-from signoff.core.error_info import ErrorInfo
-from signoff.core.fold import fold
+from signoff.core.fold import fold, state_from_json, state_to_json
 from signoff.core.outcome import FINAL, Status
 from signoff.core.stop_reason import (
     AnswerPending,
@@ -14,6 +12,7 @@ from signoff.core.stop_reason import (
     BudgetReached,
     Cancelled,
     EdgeLimit,
+    ErrorInfo,
     NotConverging,
     PreconditionFailed,
     ProcessStopped,

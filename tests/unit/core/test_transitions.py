@@ -4,13 +4,13 @@ from typing import Any, get_args
 import pytest
 
 from signoff.core.edges import DEFAULT_BOUND, ResolvedEdge
-from signoff.core.error_info import ErrorInfo
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.stop_reason import (
     EdgeLimit,
+    ErrorInfo,
     PreconditionFailed,
     Rejected,
     RoundLimit,

@@ -13,7 +13,7 @@ from signoff.errors import UsageError
 from signoff.exports.run_record import ExportOptions, RunRecord
 from signoff.exports.sarif import FINGERPRINT, sarif
 from signoff.review.edit import Edit, apply_edits
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import REWRITE_LOOP, fails, flow, issue, passes, play, rules, step
 from tests.unit.pages.test_report import HOSTILE, record, recorded
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from signoff import plugins
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import BUILT_IN
+from signoff.core.severity import Severity
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
 from signoff.flows.layout import FlowLayout
@@ -22,14 +23,13 @@ from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.reading import INSTRUCTIONS
 from signoff.review.constraint import Constraint, Rule
-from signoff.review.severity import Severity
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, capabilities_of
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import Store
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.files import RunFiles
+from signoff.store.sqlite import MemoryStore
 
 GOAL = Goal(goal="Write about the sea.")
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from signoff.core.outcome import Status
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows.compile import compile_flow
-from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
-from signoff.review.severity import Severity
+from signoff.review.constraint import ConstraintBehavior
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.files import RunFiles
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,

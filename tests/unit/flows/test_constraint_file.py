@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff._version import __version__
+from signoff.core.severity import Severity
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.constraint_file import (
     constraint_from_dict,
@@ -11,9 +12,7 @@ from signoff.flows.constraint_file import (
     read_constraints,
 )
 from signoff.flows.sections import InlineConstraint
-from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.constraint import Constraint, Rule, SourceBlock
-from signoff.review.severity import Severity
+from signoff.review.constraint import Constraint, ConstraintBehavior, Rule, SourceBlock
 
 CONSTRAINTS = Path(__file__).parents[2] / "fixtures" / "constraints"
 

@@ -10,10 +10,10 @@ from signoff.core.events import ROUNDS
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import Pending, RunState
+from signoff.core.severity import Severity
 from signoff.core.stop_reason import Cancelled, StopReason
 from signoff.flows.end_view import end_view
 from signoff.flows.steps.ending import save_result
-from signoff.review.severity import Severity
 from signoff.store.rundir.layout import EndView
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, issue, play, step

@@ -2,13 +2,12 @@ from pathlib import Path
 
 import pytest
 
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.errors import InvalidWorkflow
 from signoff.flows.model import ConvergenceConfig, GenflowConfig, Tension
 from signoff.flows.reading import config_from_dict, read_flow_file
 from signoff.flows.sections import PriorityRoute, RoutingRule
-from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
-from signoff.review.severity import Severity
 
 FLOWS = Path(__file__).parents[2] / "fixtures" / "flows"
 

@@ -12,7 +12,7 @@ from signoff.flows.history import FlowHistory
 from signoff.flows.model import AdjudicationConfig
 from signoff.review.history import ReviewHistory
 from signoff.review.news import ArtifactChanged, IssuesReported, Judged
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import (
     REWRITE_LOOP,
     answer_and_resume,

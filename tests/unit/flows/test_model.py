@@ -2,11 +2,10 @@ from itertools import product
 
 import pytest
 
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows import GenflowConfig, WorkflowStep, get_behavior_for_severity
 from signoff.flows.step import StepKind
-from signoff.review.behaviors import BUILT_IN, ConstraintBehavior, IssueBehavior, Level
-from signoff.review.constraint import Constraint
-from signoff.review.severity import Severity
+from signoff.review.constraint import BUILT_IN, Constraint, ConstraintBehavior, Level
 
 LEVELS = (Level.CONSTRAINT, Level.FLOW, Level.DEFAULT)
 STEPS = (WorkflowStep(step=StepKind.GENERATE),)

@@ -13,7 +13,7 @@ from signoff.flows.commands import recorded_run
 from signoff.flows.compile import compile_flow
 from signoff.flows.policy import explain, replay
 from signoff.review.adjudication import Verdict
-from signoff.review.behaviors import ConstraintBehavior, Level
+from signoff.review.constraint import ConstraintBehavior, Level
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import constraint, fails, flow, issue, rules, step
 

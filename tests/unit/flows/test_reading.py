@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.spend import Limits
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
@@ -15,8 +16,7 @@ from signoff.flows.sections import (
     RoutingRule,
 )
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.severity import Severity
+from signoff.review.constraint import ConstraintBehavior
 from tests.tables import table
 
 FLOWS = Path(__file__).parents[2] / "fixtures" / "flows"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from signoff.core.severity import SEVERITIES, Severity
 from signoff.errors import InvalidWorkflow
 from signoff.flows.model import AdjudicationConfig, GenflowConfig
 from signoff.flows.reading import read_policy
-from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.severity import SEVERITIES, Severity
+from signoff.review.constraint import ConstraintBehavior
 from tests.unit.flows.harness import MINIMAL, changed
 
 RUN = changed(

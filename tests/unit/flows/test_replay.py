@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows.model import AdjudicationConfig, GenflowConfig
 from signoff.flows.replay import RecordedVisit, Replay, replay
 from signoff.flows.state import NOTHING_REVIEWED, stored
 from signoff.flows.step import WorkflowStep
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
-from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Level
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, ConstraintBehavior, Level
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.severity import Severity
 from tests.unit.flows.harness import step
 
 STEPS = (step("generate", "draft"), step("critique", "review"), step("adjudicate", "judge"))

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from signoff.core.severity import Severity
 from signoff.flows.report import LONGEST_WARNING, MOST_FINDINGS, MOST_WARNINGS, report
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, summarize_round
-from signoff.review.severity import Severity
 
 
 def after(*rounds: int) -> dict[str, Any]:

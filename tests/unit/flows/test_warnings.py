@@ -2,8 +2,7 @@ from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import ConstraintConfig, Goal, PriorityRoute, RoutingConfig, RoutingRule
 from signoff.flows.step import StepKind, WorkflowStep, with_ids
 from signoff.flows.warnings import flow_warnings
-from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, ConstraintBehavior
 from tests.unit.flows.harness import changed
 
 GENERATE = WorkflowStep(step=StepKind.GENERATE)

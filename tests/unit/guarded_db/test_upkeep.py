@@ -17,9 +17,8 @@ from signoff.errors import (
     UsageError,
     WriteFailed,
 )
-from signoff.guarded_db.backups import Backup, Origin
 from signoff.guarded_db.staging import Marker
-from signoff.guarded_db.upkeep import Upkeep
+from signoff.guarded_db.upkeep import Backup, Origin, Upkeep
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, sqlite_library
 from tests.patience import PATIENCE_SECONDS

@@ -19,7 +19,7 @@ from mcp_types import CallToolResult
 
 from signoff.app.home import init_home
 from signoff.app.project import Project, open_project
-from signoff.app.resume import resume
+from signoff.app.start import resume
 from signoff.mcp.access import ServerOptions
 from signoff.mcp.server import SignoffServer
 from signoff.runtime.result import RunResult

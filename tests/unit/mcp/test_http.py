@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from signoff.app.news import RunNews
+from signoff.app.history import RunNews
 from signoff.app.project import Project
 from signoff.mcp import tools
 from signoff.mcp.http import HttpApp

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from signoff.app.news import news
+from signoff.app.history import news
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState

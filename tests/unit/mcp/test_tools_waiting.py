@@ -11,7 +11,7 @@ from signoff.app.project import Project
 from signoff.app.settings import Settings
 from signoff.core.outcome import Status
 from signoff.mcp.tools import wait_for_news
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 
 

@@ -11,7 +11,7 @@ from signoff.errors import ConfigError, StoreDamaged
 from signoff.observers import metrics_server
 from signoff.observers.metrics_server import FRESH_SECONDS, MetricsServer
 from signoff.observers.setup import ObserverSetup
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 
 
 class Database:

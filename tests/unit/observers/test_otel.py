@@ -21,7 +21,7 @@ from signoff.exports.run_record import ExportOptions
 from signoff.observers.otel import OtelExport, OtelExporters, OtelObserver, otlp_exporters
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Progress, Recorded
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.telemetry.otel_signals import OtelSpan
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.exports.records import record_of_events

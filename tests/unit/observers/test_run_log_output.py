@@ -12,7 +12,7 @@ from signoff.observers.queued import QueuedObserver, close_observers
 from signoff.observers.run_log import LogOutput
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Recorded
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 
 STARTED = Recorded("one", [ev.RunStarted("review", "d", "draft", {"topic": "plans"}, at=1)], 1)
 STOPPED = Recorded("one", [ev.RunStopped(Status.COMPLETED, at=3)], 2)

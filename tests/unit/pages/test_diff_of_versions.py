@@ -1,11 +1,11 @@
 """Tests of changes between two versions."""
 
+from signoff.core.severity import Severity
 from signoff.pages.diff import DiffView, changes_html
 from signoff.pages.html import join
 from signoff.review.diff import label_key
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
-from signoff.review.severity import Severity
 
 
 def finding(name: str, quote: str) -> Finding:

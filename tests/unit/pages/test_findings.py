@@ -1,11 +1,11 @@
 """Tests of what a request about a review shows better than as plain text."""
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.pages.findings import review_context, shown_better
 from signoff.review.diff import label_key
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
-from signoff.review.severity import Severity
 
 DIFF = "--- a/g.md\n+++ b/g.md\n@@ -1,2 +1,2 @@\n-loud\n+calm\n end\n"
 

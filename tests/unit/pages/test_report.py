@@ -15,7 +15,7 @@ from signoff.exports.run_record import ExportOptions, RunRecord
 from signoff.flows.history import FlowHistory
 from signoff.pages.report import report
 from signoff.runtime.store_port import JournalRow
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import REWRITE_LOOP, fails, flow, issue, passes, play
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><!--"

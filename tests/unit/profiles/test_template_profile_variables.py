@@ -25,9 +25,9 @@ def test_any_other_variable_needs_a_value(tmp_path: Path) -> None:
     with pytest.raises(InvalidTemplate, match="unknown variable 'ENTTIY'") as error:
         render_template("prompt.md", {"ENTITY": "User"}, tmp_path)
 
-    assert (
-        error.value.problems[0].remedy == "valid: CODE, ENTITY, FEEDBACK, PLAN, REVIEW, STANDARDS"
-    )
+    remedy = error.value.problems[0].remedy
+    assert remedy.startswith("did you mean ENTITY? ")
+    assert remedy.endswith("valid: CODE, ENTITY, FEEDBACK, PLAN, REVIEW, STANDARDS")
 
 
 def test_the_engine_fills_in_what_is_left(tmp_path: Path) -> None:

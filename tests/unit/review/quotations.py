@@ -7,9 +7,9 @@ import html
 import json
 from typing import Any
 
-from signoff.review.fields import Unreadable
 from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication, parse_critique
+from signoff.review.reply_text import Unreadable
 
 BARE = '{"overall": "PASS", "issues": []}'
 FULL = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.review.artifact import ArtifactVersion, locate, locate_finding, version_digest
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Finding, Ledger
-from signoff.review.severity import Severity
 
 QUOTE = "It always works."
 FILES = {"a.md": f"Title\n\n{QUOTE}\n", "b.md": f"{QUOTE}\n"}

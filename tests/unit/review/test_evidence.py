@@ -3,9 +3,9 @@ import time
 
 import pytest
 
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.critique import Critique, CritiqueIssue, Overall, quotes_nothing
 from signoff.review.evidence import ArtifactText, find_problems, mark_unverified
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 ARTIFACT = """# The **Plan**
 

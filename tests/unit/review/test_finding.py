@@ -1,8 +1,8 @@
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.finding import Finding, normalize, subject_of
-from signoff.review.severity import Severity
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.finding import Finding, is_set_aside
 from signoff.review.findings import Ledger, summarize_round
-from signoff.review.severity import Severity
 
 LIMIT = "We accept any number of users."
 PRICE = "It costs very little money."

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.finding import Finding
 from signoff.review.history import (
@@ -18,7 +19,6 @@ from signoff.review.history import (
     labels_by_round,
     open_counts,
 )
-from signoff.review.severity import Severity
 
 
 def finding(name: str, *history: tuple[int, Label], **fields: Any) -> Finding:

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from signoff.core.severity import Severity
 from signoff.review.critique import OMISSION
-from signoff.review.diff import DiffHunk, label_key
+from signoff.review.diff import DiffHunk, label_key, tie_hunks
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
-from signoff.review.hunks import tie_hunks
-from signoff.review.severity import Severity
 
 PAIRS = 200
 LEAST_RIGHT = 0.94

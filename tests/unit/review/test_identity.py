@@ -1,8 +1,8 @@
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.identity import identify
-from signoff.review.severity import Severity
 
 
 def test_ids_depend_only_on_the_content() -> None:

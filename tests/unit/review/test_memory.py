@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.memory import MOST_KNOWN, earlier_findings, held_back_by, known_findings
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 
 def finding(id_: str = "f1", **fields: Any) -> Finding:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from signoff.core.effects import Reply
+from signoff.core.severity import Severity
 from signoff.review.adjudication import Adjudication, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.edit import Edit, EditKind
@@ -14,7 +15,6 @@ from signoff.review.parsing import (
     parse_adjudication,
     parse_critique,
 )
-from signoff.review.severity import Severity
 from tests.tables import table
 
 ISSUE: dict[str, Any] = {"id": "tone-001", "finding": "Too loud.", "evidence": "LOUD"}

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.edit import Edit, EditKind
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.work_order import parse_work_order
 
 BLOCK = DEFAULT_BLOCK_ON

@@ -5,12 +5,15 @@ from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.effects import ProductPrompt
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import policy_judge
 from signoff.review.prompt_text import LONGEST_GOAL, Guidance
 from signoff.review.prompts import (
+    ADJUDICATION_SCHEMA,
+    CRITIQUE_SCHEMA,
     adjudicator_prompt,
     brief_prompt,
     critic_prompt,
@@ -18,8 +21,6 @@ from signoff.review.prompts import (
     refinement_prompt,
     verifier_prompt,
 )
-from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CRITIQUE_SCHEMA
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.work_order import format_work_order, parse_work_order
 
 TONE = Constraint(

@@ -11,6 +11,7 @@ import pytest
 
 from signoff.core.correction import correction
 from signoff.core.effects import ProductPrompt
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import Label
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
@@ -23,7 +24,6 @@ from signoff.review.prompts import (
     refinement_prompt,
     verifier_prompt,
 )
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 FOLDER = Path(__file__).with_name("snapshots")
 

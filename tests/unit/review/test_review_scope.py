@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from signoff.core.severity import Severity
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.review_scope import ReviewScope
-from signoff.review.severity import Severity
 
 TONE = Constraint(
     "tone", rules=(Rule("calm", "No shouting.", Severity.LOW), Rule("brief", "Short."))

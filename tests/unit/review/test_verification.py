@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from signoff.core.effects import Reply
-from signoff.review.fields import Unreadable
 from signoff.review.own_words import Material
+from signoff.review.reply_text import Unreadable
 from signoff.review.verification import LONGEST_REASON, Confirmation, parse_confirmation
 
 NOTHING = Material("The see is wide.")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.critique import Critique, CritiqueIssue, Overall, Withdrawal
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.withdrawal import WITHDRAWAL_RULE, OpenIssues
 
 

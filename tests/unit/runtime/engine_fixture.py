@@ -19,7 +19,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import Commit, CommitResult, Store
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 
 DISK_FULL = WriteFailed("the disk is full")

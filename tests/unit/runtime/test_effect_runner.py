@@ -18,12 +18,11 @@ from signoff.errors import (
     StoreBusy,
     WriteFailed,
 )
-from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.effect_runner import QUOTA_PAUSE_SECONDS
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
-from signoff.runtime.services import Backoff
+from signoff.runtime.services import AgentLimits, Backoff
 from signoff.runtime.store_port import Owner, RunId
 from signoff.testing import ScriptedAgent
 from tests.patience import SkippingLoop, until

@@ -3,7 +3,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.runtime.engine import ready_at
 from signoff.runtime.store_port import RunRow
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.store_suite.journal_writer import JournalWriter, new_request
 
 NOW = 1000.0

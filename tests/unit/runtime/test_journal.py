@@ -20,7 +20,7 @@ from signoff.runtime.journal import CHECKPOINT_FROM_BYTES, RunJournal
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Commit, CommitResult, Owner
 from signoff.runtime.writer import GroupWriter
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.unit.runtime.engine_fixture import (
     CountingStore,

@@ -20,8 +20,8 @@ from signoff.runtime.owner import (
     this_process,
 )
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
-from signoff.store.memory import MemoryStore
-from signoff.store.postgres.run_queue import SETTLED_SECONDS
+from signoff.store.postgres.leases import SETTLED_SECONDS
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.patience import PATIENCE_SECONDS
 from tests.store_suite.journal_writer import BOB, JournalWriter

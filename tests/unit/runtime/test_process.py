@@ -466,7 +466,7 @@ ENDS_EARLY = """
 import asyncio
 from signoff import Outcome, StepDef, Workflow
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 
 async def work(ctx):
     await ctx.command(["true"])

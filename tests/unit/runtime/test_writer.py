@@ -11,7 +11,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
 from signoff.runtime.store_port import Commit, CommitResult
 from signoff.runtime.writer import LAZY_TICKS, SLOW_SECONDS, THREADED_COMMITS
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.patience import PATIENCE_SECONDS, until
 from tests.unit.runtime.engine_fixture import CountingStore, EngineFixture, chain, one_step

@@ -10,8 +10,9 @@ import pytest
 from signoff.core.step import HandlerObject
 from signoff.core.workflow import Workflow
 from signoff.skills import library
-from signoff.skills.parts import NOTES_IN_REPLY
+from signoff.skills.library.incident_review import TEXTS
 
+NOTES_IN_REPLY = TEXTS.texts["incident"].paragraphs[-1]
 MODULES = [
     importlib.import_module(f"signoff.skills.library.{module.name}")
     for module in pkgutil.iter_modules(library.__path__)

@@ -15,8 +15,7 @@ from signoff.core.events import from_json
 from signoff.errors import RunBusy, StoreDamaged, UnknownName
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Owner, Store
-from signoff.store.memory import MemoryStore
-from signoff.store.sqlite import SqliteStore
+from signoff.store.sqlite import MemoryStore, SqliteStore
 
 SHARED, OWN = "shared " * 2_000, "own " * 3_000
 OWNER = Owner("o", "here", 1, "then")

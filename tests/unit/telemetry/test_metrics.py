@@ -6,8 +6,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from signoff.core.outcome import Status
 from signoff.errors import ConfigError
 from signoff.remedies import Install
-from signoff.telemetry.metrics import DEFINITIONS, MOST_SERIES, OTHER, Metrics, prometheus_text
-from signoff.telemetry.run_summary import RunSummary, summarize
+from signoff.telemetry.metrics import (
+    DEFINITIONS,
+    MOST_SERIES,
+    OTHER,
+    Metrics,
+    RunSummary,
+    prometheus_text,
+    summarize,
+)
 from tests.unit.telemetry.events import journal
 
 HOSTILE = [

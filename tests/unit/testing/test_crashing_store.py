@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing.crashing_store import Countdown, CrashingStore, When
 from tests.store_suite.journal_writer import ANN, JournalWriter
 

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 from signoff.web.access import Access, AccessScope, cookie_name
 from signoff.web.server import create_app

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from signoff.app.home import init_home
 from signoff.app.project import Project
-from signoff.app.resume import resume
 from signoff.app.settings import load_settings
+from signoff.app.start import resume
 from signoff.runtime.store_port import Store
 
 TARGET = ".signoff/flows/slogan.yaml"

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from signoff.app.project import Project
 from signoff.core.outcome import Status
-from signoff.store.schema import LATEST
+from signoff.store.connection import LATEST
 from signoff.store.sqlite import SqliteStore
 from signoff.web import live
 from signoff.web.access import Access

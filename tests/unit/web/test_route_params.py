@@ -12,7 +12,7 @@ import pytest
 
 from signoff.app.project import Project
 from signoff.core.requests import Approval
-from signoff.store.schema import LATEST
+from signoff.store.connection import LATEST
 from signoff.store.sqlite import SqliteStore
 from signoff.web.access import Access
 from signoff.web.route_params import ProjectPool

@@ -1,1 +1,1 @@
-"""One module per sub-command, each imported when it is used."""
+"""The sub-commands, each module imported when it is used."""

@@ -6,8 +6,7 @@ import asyncio
 
 import click
 
-from signoff.app.run_files import catch_up
-from signoff.app.runs import cancel
+from signoff.app.runs import cancel, catch_up
 from signoff.app.show import show
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, open_here, output_options, run_argument

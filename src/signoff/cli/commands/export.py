@@ -1,4 +1,4 @@
-"""`signoff export`."""
+"""`signoff export` and `signoff report`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from signoff import plugins
-from signoff.app.export import export, send_trace
+from signoff.app.history import export, send_trace
 from signoff.app.project import Project
-from signoff.cli.options import CliCommand, complete_run, open_here, output_options
+from signoff.app.show import show
+from signoff.cli.options import CliCommand, complete_run, open_here, output_options, run_argument
 from signoff.cli.output import Output
-from signoff.cli.text import clean
+from signoff.cli.text import clean, near
 from signoff.documents.regular_files import replace_private
 from signoff.errors import ConfigError, UsageError
 
@@ -87,3 +88,44 @@ def _refuse_swapped(project: Project, format_name: str, run: str) -> None:
     """Raises `UsageError` if the run and the format are in the place of each other."""
     if project.has_run(format_name) and run in plugins.export_paths():
         raise UsageError(f"the format comes first: signoff export {run} {format_name}")
+
+
+FORMATS = {"html": "html", "md": "markdown"}
+"""The formats of a report, and the exports that write them."""
+FILE_NAME = "signoff-report"
+"""The name in the run's folder, which workflows hardly use for files of their own."""
+
+
+@click.command(cls=CliCommand)
+@run_argument
+@click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
+              metavar="FILE", help="Where to write it; by default beside the run.")  # fmt: skip
+@click.option("--format", "format_name", type=click.Choice(list(FORMATS)),
+              help="html, or md for a comment on a pull request.")  # fmt: skip
+@output_options
+def report_command(
+    run: str | None, file: Path | None, format_name: str | None, out: Output
+) -> None:
+    """Write a report of RUN: findings, changes, decisions, cost (default: the latest run).
+
+    It is one file that needs nothing else: no scripts, no network. Without --format, the
+    name of FILE decides.
+
+    Examples:
+      signoff report                        the latest run, into its folder
+      signoff report first -o report.html
+      signoff report --format md -o comment.md
+    """
+    chosen = format_name or _format_of(file)
+    with open_here() as project:
+        name = project.run(run).name
+        target = file or show(project, name).folder / f"{FILE_NAME}.{chosen}"
+        replace_private(target, export(project, FORMATS[chosen], name))
+    if out.as_json:
+        out.json({"run": name, "format": chosen, "file": str(target.absolute())})
+        return
+    out.line(f"report: {near(target.absolute())}")
+
+
+def _format_of(file: Path | None) -> str:
+    return "md" if file is not None and file.suffix in (".md", ".markdown") else "html"

@@ -8,26 +8,24 @@ from typing import Any
 
 import click
 
-from signoff.app.answering import find_item, request_number
-from signoff.app.inbox import open_requests, request_to_json
+from signoff.app.answering import find_item, open_requests, request_number, request_to_json
 from signoff.app.next_commands import next_command
 from signoff.app.run_records import worker_for
 from signoff.app.runs import list_runs
 from signoff.app.trust import untrusted_lines
-from signoff.cli.headline import (
+from signoff.cli.options import CliCommand, complete_run, open_here, output_options
+from signoff.cli.output import Output
+from signoff.cli.summary import (
     deadline_lines,
     detail_lines,
     file_line,
     headline,
     question_lines,
 )
-from signoff.cli.options import CliCommand, complete_run, open_here, output_options
-from signoff.cli.output import Output
 from signoff.cli.text import ago, clean, moment, near, one_line
-from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
-from signoff.core.requests import ItemState
+from signoff.core.requests import ItemState, request_word
 from signoff.documents.control_characters import shown_text
 from signoff.runtime.amounts import count
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import click
 
-from signoff.app import logs as use_case
-from signoff.app.run_files import catch_up
+from signoff.app.runs import catch_up
+from signoff.app.show import afterwards, logs
 from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
 from signoff.cli.text import moment
@@ -35,11 +35,11 @@ def command(run: str | None, follow: bool, out: Output) -> None:
         run = project.run(run).name
         catch_up(project, run, out.warn, repair=False)
         sleep = time.sleep if follow else None
-        entries = use_case.logs(project, run, sleep=sleep)
+        entries = logs(project, run, sleep=sleep)
         if not out.as_json:
             for entry in entries:
                 _print(entry.lines, out)
-            _print(use_case.afterwards(project, run), out)
+            _print(afterwards(project, run), out)
             return
         events = ({"seq": entry.seq, **to_json(entry.event)} for entry in entries)
         if not follow:
@@ -48,7 +48,7 @@ def command(run: str | None, follow: bool, out: Output) -> None:
         for event in events:
             out.json_line(event)
         # Stdout is for events only.
-        for line in use_case.afterwards(project, run):
+        for line in afterwards(project, run):
             out.note(line.text)
 
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from signoff.app.metrics import metrics_text
+from signoff.app.run_records import metrics_text
 from signoff.cli.options import CliCommand, open_here, output_options
 from signoff.cli.output import Output
 

@@ -8,8 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from signoff.app.answering import current_user
-from signoff.app.worker_token import refuse_worker
+from signoff.app.answering import current_user, refuse_worker
 from signoff.cli import exits
 from signoff.cli.options import Group, open_here, output_options
 from signoff.cli.output import Output

@@ -1,21 +1,37 @@
-"""`signoff run`."""
+"""`signoff run` and `signoff resume`, on the terminal or by a worker."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from signoff.app.agents import describe, refuse_not_ready
+from signoff.app.hand_over import AGENT, ensure_worker, hand_over, wake
+from signoff.app.history import timeline_of
+from signoff.app.next_commands import error_message, next_command
 from signoff.app.project import Project
-from signoff.app.readiness import describe, refuse_not_ready
-from signoff.app.resume import FROM_OUTSIDE
-from signoff.app.start import StartPlan, plan, plan_again, start
+from signoff.app.run_records import living_workers, worker_for
+from signoff.app.settings import command_line_limits
+from signoff.app.show import show
+from signoff.app.start import (
+    FROM_OUTSIDE,
+    StartPlan,
+    change,
+    due_runs,
+    plan,
+    plan_again,
+    resume_due,
+    start,
+)
 from signoff.app.trust import trust_target
 from signoff.cli import exits
-from signoff.cli.driving import drive
+from signoff.cli.driving import choose_view, drive, drive_resume, events_file, finish
 from signoff.cli.options import (
     CliCommand,
     complete_run,
@@ -23,15 +39,23 @@ from signoff.cli.options import (
     inputs,
     limit_settings,
     notation_options,
+    open_here,
+    pairs,
     progress_options,
     project_dir_option,
     replaced_agents,
+    run_argument,
     set_up_logging,
 )
 from signoff.cli.output import DisplayOptions, Output
+from signoff.cli.summary import print_summary, report_to_json
+from signoff.cli.views import Interrupted, run_interruptibly
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
-from signoff.errors import ConfigError
+from signoff.core.outcome import FINAL, Status
+from signoff.errors import ConfigError, RunBusy
+from signoff.remedies import StartWorker, WatchRun
+from signoff.runtime.engine import RunChanges
 
 
 @click.command(cls=CliCommand)
@@ -122,8 +146,6 @@ def command(
     trust_target(planned.home, planned.settings, Path.cwd(), target or "")
     with planned.open(Path.cwd(), os.environ) as project:
         if detach:
-            from signoff.cli.detach import start_detached
-
             detached = {"name": name, "switch": switch, "labels": labels}
             return start_detached(project, planned, detached, out)
         run_options: dict[str, Any] = {"name": name, "limits": planned.own_limits}
@@ -168,7 +190,7 @@ def _start_pulled(
 ) -> int:
     # Only runs for external workers need what hands out work.
     from signoff.app.external_work import start_pulled
-    from signoff.cli.external_work import drive_external
+    from signoff.cli.commands.next import drive_external
 
     status = drive_external(
         display.out,
@@ -219,3 +241,154 @@ def _show_plan(planned: StartPlan, out: Output) -> None:
         out.line(f"{name} = {value!r}")
     limits = ", ".join(f"{name} {value:g}" for name, value in planned.limits.to_json().items())
     out.line(f"limits: {limits or 'none'}")
+
+
+@click.command(cls=CliCommand)
+@run_argument
+@click.option("--due", is_flag=True, help="Resume all runs that are due.")
+@click.option("--adopt", is_flag=True, help="Adopt the changed workflow definition.")
+@click.option("--target", metavar="TARGET", help="The workflow's new location, if it has moved.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME=OTHER",
+              help="Use agent OTHER (or `manual`: you) instead of NAME from now on. Repeatable.",
+)  # fmt: skip
+@click.option("-i", "--input", "values", multiple=True, metavar="KEY=VALUE",
+              help="Correct a parameter that no finished step has used. Repeatable.")  # fmt: skip
+@click.option("--pull", is_flag=True,
+              help="Hand all further work to external workers (`signoff next RUN`).")  # fmt: skip
+@click.option("--detach", is_flag=True,
+              help="Hand the run to a worker and return at once.")  # fmt: skip
+@progress_options
+def resume_command(
+    run: str | None,
+    due: bool,
+    adopt: bool,
+    target: str | None,
+    agents: tuple[str, ...],
+    values: tuple[str, ...],
+    pull: bool,
+    detach: bool,
+    limits: dict[str, str],
+    display: DisplayOptions,
+) -> int:
+    """Resume RUN (default: the latest run).
+
+    Finished work is not repeated and not paid for again. Answer files in the run's hitl/
+    folder are used first. For a run that has ended, its result is shown.
+
+    Examples:
+      signoff resume                     the latest run
+      signoff resume first-try --limit usd=10
+      signoff resume first-try --adopt   with a changed workflow
+      signoff resume first-try --agent writer=manual --agent critic=codex
+      signoff resume first-try --detach  in the background
+      signoff resume --due               all parked runs that are due
+    """
+    if due and (run or adopt or target or agents or values or pull or detach):
+        raise click.UsageError(
+            "--due resumes all runs that are due; it cannot be combined with RUN, --adopt, "
+            "--agent, --detach, --input, --pull or --target"
+        )
+    if detach and (pull or target):
+        raise click.UsageError("--detach cannot be combined with --pull or --target")
+    switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
+    display = replace(display, no_input=display.no_input or pull)
+    with open_here(limits=limits, drives=True) as project:
+        if due:
+            return _resume_due(project, display)
+        if detach:
+            changes = RunChanges(
+                command_line_limits(project.settings), adopt, switch, inputs(values)
+            )
+            return resume_detached(project, run, changes, display.out)
+        return drive_resume(
+            project,
+            display,
+            project.run(run),
+            target=target,
+            adopt=adopt,
+            switch=switch,
+            params=inputs(values),
+        )
+
+
+def _resume_due(project: Project, display: DisplayOptions) -> int:
+    out = display.out
+    history = {row.name: timeline_of(project, row) for row in due_runs(project)}
+    view = choose_view(out, history=history, several=True)
+    with events_file(display.events) as watchers, view:
+        try:
+            resumed = run_interruptibly(
+                resume_due(
+                    project,
+                    limits=command_line_limits(project.settings),
+                    observers=[view, *watchers],
+                    warn=out.warn,
+                ),
+                view,
+            )
+        except Interrupted:
+            return exits.INTERRUPTED
+    reports = [show(project, each.run) for each in resumed if each.error is None]
+    if out.as_json:
+        out.json([report_to_json(report) for report in reports])
+    else:
+        for report in reports:
+            print_summary(report, out)
+        if not resumed:
+            out.line("no runs are due")
+    codes = [exits.OF_STATUS.get(report.row.status, exits.OK) for report in reports]
+    for each in resumed:
+        if each.error is not None:
+            out.warn(f"{each.run}: {error_message(each.error)}")
+            codes.append(exits.code_of_error(each.error))
+    return exits.code_of_several(codes)
+
+
+def start_detached(
+    project: Project, plan: StartPlan, options: Mapping[str, Any], out: Output
+) -> int:
+    """Queues a new run, and starts a worker if there is none; `options` are those of the use case.
+
+    Where each host has its own agents, a worker with the right ones may be elsewhere.
+    """
+    if project.store.local_file() is not None:
+        refuse_not_ready(plan.not_ready(options["switch"]))
+    return report_queued(project, hand_over(project, plan, **options).name, out)
+
+
+def resume_detached(project: Project, run: str | None, changes: RunChanges, out: Output) -> int:
+    """Queues a run that rests, with changes, and starts a worker if there is none."""
+    row = project.run(run)
+    if row.status in FINAL:
+        return finish(show(project, row.name), out)
+    asyncio.run(change(project, row, changes, out.warn))
+    queued = wake(project, row.name)
+    if queued.status is Status.QUEUED:
+        return report_queued(project, row.name, out)
+    raise RunBusy(f"run {row.name!r} is being driven already", remedy=WatchRun(row.name))
+
+
+def report_queued(project: Project, run: str, out: Output) -> int:
+    """Makes sure that there is a worker for a queued run; prints the run and how to follow it."""
+    ensure_worker(project)
+    if out.as_json:
+        out.json(report_to_json(show(project, run)))
+        return exits.OK
+    # The name alone on stdout, for scripts.
+    out.line(run)
+    out.note(f"queued for a worker; follow it: signoff logs -f {run}")
+    out.note(f"look: signoff show {run}")
+    if project.store.local_file() is None:
+        _warn_without_worker(project, run, out)
+    return exits.OK
+
+
+def _warn_without_worker(project: Project, run: str, out: Output) -> None:
+    if not living_workers(project.store):
+        out.warn("no worker is running on this database; start one: signoff worker")
+        return
+    missing = worker_for(project.store, project.store.row(run)).missing
+    # Workers check agents only when a run needs them, so these may be ready in a moment.
+    lasting = tuple(each for each in missing if not each.startswith(AGENT))
+    if lasting:
+        out.warn(f"no worker has {', '.join(lasting)}; {next_command(StartWorker(lasting))}")

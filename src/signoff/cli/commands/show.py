@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from signoff.app.run_files import catch_up
+from signoff.app.runs import catch_up
 from signoff.app.show import RunDetails, show
 from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output

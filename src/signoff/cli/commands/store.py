@@ -1,4 +1,4 @@
-"""`signoff store`."""
+"""`signoff store` and `signoff backup`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.app.runs import back_up
 from signoff.cli.options import CliCommand, Group, open_here, output_options
 from signoff.cli.output import Output
+from signoff.cli.text import near
 from signoff.core.digest import SHORT
 from signoff.runtime.amounts import count
 
 if TYPE_CHECKING:
     from signoff.app.store_move import MovedRun
+
 
 VARIABLE = "SIGNOFF_DATABASE"
 
@@ -52,8 +55,8 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
       signoff store move release-notes --to postgresql://worker@host/runs
       signoff store move --all --to .signoff/signoff.db
     """
+    from signoff.app.project import absolute_address, open_database
     from signoff.app.store_move import move_runs, public_address
-    from signoff.app.stores import absolute_address, open_database
 
     if bool(runs) == everything:
         raise click.UsageError("name the runs to move, or pass --all")
@@ -113,7 +116,7 @@ def setup(print_sql: bool, role: str, out: Output) -> None:
       signoff store setup
       signoff store setup --print --role worker | psql -v ON_ERROR_STOP=1 DATABASE
     """
-    from signoff.app.stores import current_address, set_up, setup_sql
+    from signoff.app.project import current_address, set_up, setup_sql
 
     address = current_address(Path.cwd(), os.environ)
     if print_sql:
@@ -128,3 +131,24 @@ def setup(print_sql: bool, role: str, out: Output) -> None:
         out.json({"schema": version})
     else:
         out.line(f"the tables are ready (version {version})")
+
+
+@click.command(cls=CliCommand)
+@click.argument("file", type=click.Path(path_type=Path))
+@output_options
+def backup_command(file: Path, out: Output) -> None:
+    """Copy the database with all runs to FILE, even while runs are using it.
+
+    The copy is checked before it gets its name. To restore it, put it in the place of
+    .signoff/signoff.db while no run is active; the files of the runs are written again from it.
+
+    Examples:
+      signoff backup runs-2026-11-17.db
+    """
+    with open_here() as project:
+        made = back_up(project, file.absolute())
+    if out.as_json:
+        out.json({"file": str(made.file), "runs": made.runs, "size": made.size})
+        return
+    size = f"{made.size / 1_000_000:.1f} MB"
+    out.line(f"backup: {near(made.file)} ({count(made.runs, 'run')}, {size}, checked)")

@@ -8,14 +8,13 @@ from typing import Any
 
 import click
 
+from signoff.app.answering import refuse_token
 from signoff.app.home import Home, need_home
 from signoff.app.project import WORKER_VARIABLE
 from signoff.app.settings import load_settings
 from signoff.app.trust import all_lines
-from signoff.app.worker_token import refuse_token
 from signoff.cli.options import CliCommand, output_options
-from signoff.cli.output import Output
-from signoff.cli.terminal import read_key
+from signoff.cli.output import Output, read_key
 from signoff.cli.text import near, wrapped
 from signoff.documents.trust import TrustLine, forget, remember, untrusted, visible
 from signoff.errors import NotTrusted, WriteFailed

@@ -10,8 +10,7 @@ from urllib.parse import quote
 import click
 
 from signoff._extras import install_command
-from signoff.app.answering import current_user
-from signoff.app.worker_token import refuse_worker
+from signoff.app.answering import current_user, refuse_worker
 from signoff.cli.options import CliCommand, open_here, output_options
 from signoff.cli.output import Output
 from signoff.errors import ConfigError, UsageError

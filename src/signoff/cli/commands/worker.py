@@ -1,4 +1,4 @@
-"""`signoff worker`."""
+"""`signoff worker` and `signoff workers`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Self
 
 import click
 
-from signoff.app.dispatching import open_dispatcher
+from signoff.app.hand_over import open_dispatcher, worker_to_json
 from signoff.app.queue_worker import QueueWorker
+from signoff.app.run_records import living_workers
 from signoff.app.store_move import public_address
 from signoff.cli import exits
-from signoff.cli.interrupts import Interrupted, exit_at_once, run_interruptibly
 from signoff.cli.options import CliCommand, open_here, output_options
 from signoff.cli.output import Output
-from signoff.cli.text import clean, one_line
-from signoff.cli.views import View
+from signoff.cli.text import ago, clean, one_line
+from signoff.cli.views import Interrupted, View, exit_at_once, run_interruptibly
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.runtime.amounts import count
@@ -150,3 +150,34 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
             out.note("stopped")
             return exits.OK
     return exits.OK
+
+
+@click.command(cls=CliCommand)
+@output_options
+def workers_command(out: Output) -> None:
+    """List the workers that drive runs, with their load.
+
+    Examples:
+      signoff workers
+      signoff workers --json
+    """
+    with open_here() as project:
+        workers = living_workers(project.store)
+    if out.as_json:
+        out.json([worker_to_json(each) for each in workers])
+    elif workers:
+        now = time.time()
+        cells = [
+            (
+                each.number,
+                each.owner.host_name,
+                each.owner.pid,
+                f"{each.running}/{each.slots}",
+                ago(each.started_at, now),
+                ", ".join(each.capabilities),
+            )
+            for each in workers
+        ]
+        out.table(("WORKER", "HOST", "PID", "RUNS", "STARTED", "CAPABILITIES"), cells)
+    else:
+        out.line("no workers; start one: signoff worker")

@@ -52,7 +52,7 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     FINDING is a finding's id, a prefix of it, or with a RUN an issue's id such as short-001; the
     latest round that has it counts. Without a RUN, the newest one that knows the finding counts.
     """
-    from signoff.app.review_queries import find_run_or_finding
+    from signoff.app.history import find_run_or_finding
     from signoff.flows.policy import explain as use_case
     from signoff.review.finding import blocking_first
 

@@ -42,7 +42,7 @@ def command(
       signoff dismiss 0a99 --why "Fixed with the new parser." --until 2026-12-31
     """
     from signoff.app.answering import current_user
-    from signoff.app.review_queries import find_finding
+    from signoff.app.history import find_finding
     from signoff.flows.decision_file import add_decisions
     from signoff.review.lasting_decision import LastingDecision
 

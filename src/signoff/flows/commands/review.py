@@ -384,7 +384,7 @@ def _most_calls(planned: StartPlan) -> int:
 
 
 def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> int:
-    from signoff.app.readiness import describe
+    from signoff.app.agents import describe
     from signoff.cli import exits
     from signoff.flows.plan import plan as flow_plan
 
@@ -410,7 +410,7 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
 
 def _refuse_not_ready(not_ready: Mapping[str, Health], planned: FlowPlan) -> None:
     """Raises `ConfigError` if an agent cannot answer; says which steps ask it, and why."""
-    from signoff.app.readiness import refuse_not_ready
+    from signoff.app.agents import refuse_not_ready
 
     fixes = bool(not_ready) and all(map(planned.only_fixes, not_ready))
     chosen = {planned.chosen(name): health for name, health in not_ready.items()}

@@ -21,10 +21,9 @@ from signoff.flows.files.prepared import no_changes_note
 from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState, blocking_severities
 from signoff.flows.steps.decision_material import finding_line
-from signoff.review.artifact import locate_finding
+from signoff.review.artifact import locate_finding, place
 from signoff.review.finding import describe_equal, group_equal
 from signoff.review.lasting_decision import BASELINE, LastingDecision
-from signoff.review.occurrence import place
 from signoff.runtime.amounts import count
 from signoff.runtime.project_files import conflict_text, replace_files
 
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.app.show import RunDetails
     from signoff.cli.output import Output
+    from signoff.core.severity import Severity
     from signoff.flows.files.selection import Selection
     from signoff.review.coverage import ReviewCoverage
     from signoff.review.findings import Finding
-    from signoff.review.severity import Severity
 
 _FINISHED = frozenset(
     {Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING, Status.INCOMPLETE}

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from signoff.core.approvals import SIGN_OFF
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
@@ -19,7 +18,7 @@ from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
-from signoff.core.requests import RETRY, Choice, Request
+from signoff.core.requests import RETRY, SIGN_OFF, Choice, Request
 from signoff.core.stop_reason import NotConverging
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
@@ -51,16 +50,22 @@ from signoff.flows.steps.updates import (
 from signoff.flows.steps.verify import Verifier, second_look
 from signoff.flows.steps.work_order import bill_of
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.approval import check_approval
-from signoff.review.convergence import Stop, find_stop_reason, to_fix_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.finding import blocking_first
-from signoff.review.findings import Finding, Ledger
+from signoff.review.findings import Finding, Ledger, with_not_reported
 from signoff.review.memory import earlier_findings, held_back_by
-from signoff.review.not_reported import with_not_reported
 from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
-from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
+from signoff.review.policy import (
+    Stop,
+    check_approval,
+    check_verdict,
+    conflicting_criticals,
+    find_stop_reason,
+    for_judge,
+    policy_judge,
+    to_fix_in_a_row,
+)
 from signoff.review.prompts import adjudicator_prompt
 from signoff.review.shown_file import ShownFile, show_files
 from signoff.runtime.amounts import count

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
+from signoff.core.severity import IssueBehavior
 from signoff.flows.state import FlowState, after
 from signoff.flows.step import StepKind
 from signoff.flows.steps.decision_material import findings_material
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.reading import Reading, format_issues, issues_that, undecided
 from signoff.flows.steps.updates import ask_for_guidance, decided_by_human, with_best
-from signoff.review.behaviors import IssueBehavior
 from signoff.review.findings import Ledger
 from signoff.runtime.amounts import count
 

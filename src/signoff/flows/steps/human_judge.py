@@ -10,6 +10,7 @@ from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import Answer, Choice, Questions
+from signoff.core.severity import Severity
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
 from signoff.flows.steps.decision_material import judging_material, sign_off_material
@@ -18,7 +19,6 @@ from signoff.review.artifact import locate
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import blocking_first
 from signoff.review.policy import policy_judge
-from signoff.review.severity import Severity
 from signoff.review.work_order import without_issues
 from signoff.runtime.amounts import count
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
+from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, reading_key, stored
@@ -21,7 +22,6 @@ from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, PATHS, CriticHandler
 from signoff.flows.steps.updates import critique_warnings, report_warnings, with_round
 from signoff.review.artifact import ArtifactVersion
-from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.coverage import ReaderKind
 from signoff.review.critique import Critique, CritiqueIssue

@@ -34,8 +34,8 @@ from signoff.flows.steps.work_order import (
     unchanged_before,
     wanted_edits,
 )
+from signoff.review.diff import answered_by, tie_hunks, tie_requests, word_change_pct
 from signoff.review.edit import EditResult, apply_edits
-from signoff.review.hunks import answered_by, tie_hunks, tie_requests, word_change_pct
 from signoff.review.prompts import refinement_prompt
 
 FILE = "artifact.md"

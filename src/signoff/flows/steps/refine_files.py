@@ -18,8 +18,8 @@ from signoff.flows.state import FlowState
 from signoff.flows.steps.reading import AT_ONCE
 from signoff.flows.steps.work_order import carried_out
 from signoff.review.adjudication import Adjudication
+from signoff.review.diff import answered_by
 from signoff.review.findings import Ledger
-from signoff.review.hunks import answered_by
 from signoff.review.work_order import without_issues
 
 if TYPE_CHECKING:

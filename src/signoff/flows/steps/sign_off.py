@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from signoff.core.approvals import SIGN_OFF
 from signoff.core.context import StepContext
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
-from signoff.core.requests import Answer, Choice, Request
+from signoff.core.requests import SIGN_OFF, Answer, Choice, Request
+from signoff.core.severity import LEAST_BLOCKING
 from signoff.core.stop_reason import Rejected
 from signoff.core.words import Label
 from signoff.flows.state import FlowState, after
@@ -28,7 +28,6 @@ from signoff.flows.steps.updates import keep_answer, with_round
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding
-from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
 
 APPROVE, CHANGES, REJECT = "approve", "request changes", "reject"

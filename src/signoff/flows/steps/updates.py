@@ -15,11 +15,11 @@ from signoff.core.delta import Append
 from signoff.core.effects import ProductPrompt
 from signoff.core.one_line import one_line
 from signoff.core.requests import Answer, Question
+from signoff.core.severity import Severity
 from signoff.flows.state import FlowState
 from signoff.review.critique import Critique
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.findings import Ledger, summarize_round
-from signoff.review.severity import Severity
 
 if TYPE_CHECKING:
     from signoff.flows.flow import Flow

@@ -17,6 +17,7 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt
+from signoff.core.severity import WORST
 from signoff.core.words import Label
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
@@ -28,7 +29,6 @@ from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import is_set_aside
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
-from signoff.review.severity import WORST
 from signoff.review.verification import Confirmation, parse_confirmation
 
 CONTEXT_LINES = 8

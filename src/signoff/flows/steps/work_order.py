@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from signoff.core.approvals import SIGN_OFF
 from signoff.core.digest import SHORT, digest
+from signoff.core.requests import SIGN_OFF
 from signoff.flows.state import FlowState, read
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditResult
-from signoff.review.findings import Finding
-from signoff.review.not_reported import issue_of
+from signoff.review.findings import Finding, issue_of
 from signoff.review.prompt_text import edit_lines, flat
 from signoff.review.work_order import (
     format_work_order,

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from signoff._version import __version__
 from signoff.errors import CommandFailed, ConfigError
 from signoff.runtime.environment import command_environment
-from signoff.runtime.from_thread import on_thread
+from signoff.runtime.handlers import on_thread
 from signoff.runtime.process import kill_family, run_process
 
 PROGRAM_SECONDS = 30.0

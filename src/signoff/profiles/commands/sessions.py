@@ -90,7 +90,7 @@ def init(
       signoff profile init python-module -c module=slugs -c description="..."
       signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
     """
-    from signoff.app.readiness import refuse_not_ready
+    from signoff.app.agents import refuse_not_ready
     from signoff.app.start import plan, start
 
     params = {key.replace("-", "_"): value for key, value in inputs(values, "-c").items()}
@@ -207,8 +207,8 @@ def cancel(session: str | None, why: str, out: Output) -> int:
     Examples:
       signoff profile cancel first-try --why "wrong table"
     """
-    from signoff.app.run_files import catch_up
     from signoff.app.runs import cancel as use_case
+    from signoff.app.runs import catch_up
 
     with open_here() as project:
         name, ended = asyncio.run(use_case(project, find_session(project, session).name, why))

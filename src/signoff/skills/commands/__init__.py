@@ -11,7 +11,7 @@ from signoff.cli.options import Group
 MODULES = {
     "install": "install:install",
     "list": "catalog:list_skills",
-    "qr": "qr:qr",
+    "qr": "quality_review:qr",
     "script": "script:script",
     "show": "catalog:show",
     "step": "step:step",

@@ -1,4 +1,4 @@
-"""The one place that turns what follows a step into a command to type.
+"""The one place that turns what follows a step into a command to type, and joins it to the step.
 
 Every word is quoted for the shell, values and placeholders alike, so that a command can be pasted
 whatever the parameters contain.
@@ -7,15 +7,16 @@ whatever the parameters contain.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from signoff.core.placeholders import placeholder, value_text
+from signoff.core.args import placeholder, value_text
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
 
 PROGRAM = ("signoff", "skill", "step")
 PROJECT_DIR = "project_dir"
+LAST_STEP = "This was the last step. There is no next command."
 
 
 class SkillPlace(NamedTuple):
@@ -68,3 +69,29 @@ def _quoted(word: str) -> str:
     quoted = shlex.quote(word)
     # The Z shell replaces `=name` with the path of a program unless it is quoted.
     return f"'{quoted}'" if quoted.startswith("=") else quoted
+
+
+def format_step(body: str | Sequence[str], next_command: str = "", title: str = "") -> str:
+    """Returns a step as text: its title, its instructions, and the command that follows.
+
+    Without a command, the text says that this was the last step.
+    """
+    paragraphs = [body] if isinstance(body, str) else list(body)
+    end = when_done(next_command) if next_command else LAST_STEP
+    return page(title, paragraphs, [end])
+
+
+def page(title: str, paragraphs: Sequence[str], end: Sequence[str]) -> str:
+    """Joins the parts of a page; empty ones are left out."""
+    parts = [f"# {title}" if title else "", *paragraphs, *end]
+    return "\n\n".join(part.strip("\n") for part in parts if part.strip())
+
+
+def when_done(command: str) -> str:
+    """Returns the instruction to run the next command."""
+    return commands("When this step is done, run:", command)
+
+
+def commands(condition: str, *texts: str) -> str:
+    """Returns commands below the condition under which they are run, indented like code."""
+    return "\n\n".join([condition, "\n".join(f"    {text}" for text in texts)])

@@ -2,65 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from signoff.skills import Outcome, Workflow
+from signoff.skills.parts import TASK, SkillTexts, until_confident
 
-from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
-from signoff.core.workflow import Workflow
-from signoff.skills.parts import (
-    CONFIDENCE_SCALE,
-    TASK,
-    ConfidenceLevel,
-    Iteration,
-    repeat_until_confident,
-)
-from signoff.skills.texts import texts_beside
-
-DESCRIPTION = """\
-Examine a decision and its reasons before it is carried out. Use it when undoing it would be
-expensive. Do not use it to choose among open options (deepthink) or to find a cause
-(problem-analysis)."""
-
-TEXTS = texts_beside(__file__)
-
-
-def answer(
-    ctx: StepContext, confidence: ConfidenceLevel = "exploring", iteration: Iteration = 1
-) -> tuple[Outcome, dict[str, Any]]:
-    """Repeats the search for answers until they are well supported."""
-    return repeat_until_confident(ctx, confidence, iteration)
-
-
-OK = Outcome.OK
+OK, ITERATE = Outcome.OK, Outcome.ITERATE
+TEXTS = SkillTexts.beside(__file__)
 
 WORKFLOW = Workflow(
     "decision-critic",
-    StepDef("structure", "Take the decision apart", [TEXTS["structure"]], next={OK: "load"}),
-    StepDef("load", "Find the statements that carry it", [TEXTS["load"]], next={OK: "questions"}),
-    StepDef(
-        "questions",
-        "Write the questions before the answers",
-        [TEXTS["questions"]],
-        next={OK: "answer"},
-    ),
-    StepDef(
-        "answer",
-        "Answer the questions from evidence",
-        [TEXTS["answer"], CONFIDENCE_SCALE],
-        answer,
-        {OK: "alternatives", Outcome.ITERATE: "answer"},
-    ),
-    StepDef(
-        "alternatives",
-        "Build the strongest alternatives",
-        [TEXTS["alternatives"]],
-        next={OK: "failure"},
-    ),
-    StepDef("failure", "Assume that it failed", [TEXTS["failure"]], next={OK: "recheck"}),
-    StepDef("recheck", "Check your own findings", [TEXTS["recheck"]], next={OK: "verdict"}),
-    StepDef("verdict", "Give the verdict", [TEXTS["verdict"]], next={OK: None}),
-    description=DESCRIPTION,
+    TEXTS.step("structure", {OK: "load"}),
+    TEXTS.step("load", {OK: "questions"}),
+    TEXTS.step("questions", {OK: "answer"}),
+    TEXTS.step("answer", {OK: "alternatives", ITERATE: "answer"}, until_confident),
+    TEXTS.step("alternatives", {OK: "failure"}),
+    TEXTS.step("failure", {OK: "recheck"}),
+    TEXTS.step("recheck", {OK: "verdict"}),
+    TEXTS.step("verdict", {OK: None}),
+    description=TEXTS.description,
     inputs=[TASK],
 )
 

@@ -2,91 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from signoff.skills import STATE_DIR, AgentRole, Dispatch, Outcome, Workflow, state_directory
+from signoff.skills.parts import TASK, SkillTexts, until_covered
 
-from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
-from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import AgentRole, Dispatch
-from signoff.skills.coverage import COVERAGE_SCALE, CoverageLevel, repeat_until_covered
-from signoff.skills.parts import NOTES_IN_REPLY, TASK, Iteration
-from signoff.skills.state import STATE_DIR, state_directory
-from signoff.skills.texts import texts_beside
+OK, ITERATE = Outcome.OK, Outcome.ITERATE
+TEXTS = SkillTexts.beside(__file__)
 
-DESCRIPTION = """\
-Find where documents, code, configuration and tests contradict each other, and settle it with
-the user. Use it when it is open which side is right. Do not use it when the code is right
-(doc-sync)."""
-
-TEXTS = texts_beside(__file__)
-
-
-def collect(
-    ctx: StepContext, coverage: CoverageLevel = "started", iteration: Iteration = 1
-) -> tuple[Outcome, dict[str, Any]]:
-    """Repeats the collection until every topic has its statements."""
-    return repeat_until_covered(ctx, coverage, iteration)
-
-
-OK = Outcome.OK
+# Which side is right is the user's decision, so the agent of this step may ask.
+SETTLE = Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, supports_questions=True)
 
 WORKFLOW = Workflow(
     "incoherence",
-    StepDef(
-        "sources",
-        "List the sources and topics",
-        [TEXTS["sources"], NOTES_IN_REPLY],
-        next={OK: "collect"},
-    ),
-    StepDef(
-        "collect",
-        "Collect what the sources say",
-        [TEXTS["collect"], COVERAGE_SCALE, NOTES_IN_REPLY],
-        collect,
-        {OK: "compare", Outcome.ITERATE: "collect"},
-    ),
-    StepDef(
-        "compare",
-        "Find the contradictions",
-        [TEXTS["compare"], NOTES_IN_REPLY],
-        next={OK: "confirm"},
-    ),
-    StepDef(
-        "confirm",
-        "Confirm each contradiction",
-        [TEXTS["confirm"], NOTES_IN_REPLY],
-        next={OK: "options"},
-    ),
-    StepDef(
-        "options",
-        "Prepare the decisions",
-        [TEXTS["options"], NOTES_IN_REPLY],
-        next={OK: "settle"},
-        edits=True,
-    ),
-    StepDef(
-        "settle",
-        "Settle them with the user",
-        [TEXTS["settle"]],
-        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, supports_questions=True),
-        {OK: "apply"},
-        edits=True,
-    ),
-    StepDef(
-        "apply",
-        "Make the sources agree",
-        [TEXTS["apply"], NOTES_IN_REPLY],
-        next={OK: "verify"},
-        edits=True,
-    ),
-    StepDef(
-        "verify", "Check that they agree", [TEXTS["verify"], NOTES_IN_REPLY], next={OK: "report"}
-    ),
-    StepDef("report", "Report", [TEXTS["report"], NOTES_IN_REPLY], next={OK: None}),
-    description=DESCRIPTION,
+    TEXTS.step("sources", {OK: "collect"}),
+    TEXTS.step("collect", {OK: "compare", ITERATE: "collect"}, until_covered),
+    TEXTS.step("compare", {OK: "confirm"}),
+    TEXTS.step("confirm", {OK: "options"}),
+    TEXTS.step("options", {OK: "settle"}, edits=True),
+    TEXTS.step("settle", {OK: "apply"}, SETTLE, edits=True),
+    TEXTS.step("apply", {OK: "verify"}, edits=True),
+    TEXTS.step("verify", {OK: "report"}),
+    TEXTS.step("report", {OK: None}),
+    description=TEXTS.description,
     inputs=[TASK, STATE_DIR],
-    prepare=state_directory("incoherence", {"contradictions.md": f"{TEXTS['skeleton']}\n"}),
+    prepare=state_directory("incoherence", TEXTS.files),
 )
 
 if __name__ == "__main__":

@@ -2,73 +2,27 @@
 
 from __future__ import annotations
 
-from signoff.core.outcome import Outcome
-from signoff.core.step import Edge, StepDef
-from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import AgentRole, Dispatch
-from signoff.skills.parts import NOTES_IN_REPLY, TASK
-from signoff.skills.state import STATE_DIR, state_directory
-from signoff.skills.texts import texts_beside
+from signoff.core.step import Edge
+from signoff.skills import STATE_DIR, AgentRole, Dispatch, Outcome, Workflow, state_directory
+from signoff.skills.parts import TASK, SkillTexts
 
-DESCRIPTION = """\
-Improve a prompt for a language model by cases that are measured. Use it for prompts that are
-used again and again. Do not use it for one-off questions, or when the model lacks data rather
-than words."""
+OK, FAIL = Outcome.OK, Outcome.FAIL
+TEXTS = SkillTexts.beside(__file__)
 
-TEXTS = texts_beside(__file__)
-FILES = {
-    "original.md": "",
-    "candidate.md": "",
-    "cases.md": f"{TEXTS['cases.md']}\n",
-    "checks.md": f"{TEXTS['checks.md']}\n",
-    "notes.md": f"{TEXTS['notes.md']}\n",
-}
-"""The files of the state directory, and how each begins."""
-
-OK = Outcome.OK
+AGAIN = Edge("diagnose", bound=3, on_limit="ask")
 
 WORKFLOW = Workflow(
     "prompt-engineer",
-    StepDef(
-        "goal",
-        "State what the prompt must achieve",
-        [TEXTS["goal"], NOTES_IN_REPLY],
-        next={OK: "cases"},
-    ),
-    StepDef("cases", "Write the cases", [TEXTS["cases"], NOTES_IN_REPLY], next={OK: "baseline"}),
-    StepDef(
-        "baseline",
-        "Measure the prompt as it is",
-        [TEXTS["baseline"], NOTES_IN_REPLY],
-        next={OK: "diagnose"},
-    ),
-    StepDef(
-        "diagnose", "Explain each failure", [TEXTS["diagnose"], NOTES_IN_REPLY], next={OK: "revise"}
-    ),
-    StepDef(
-        "revise",
-        "Change what causes the failures",
-        [TEXTS["revise"], NOTES_IN_REPLY],
-        next={OK: "trial"},
-        edits=True,
-    ),
-    StepDef(
-        "trial",
-        "Have a fresh agent try it",
-        [TEXTS["trial"]],
-        Dispatch(AgentRole.GENERAL_PURPOSE),
-        {OK: "deliver", Outcome.FAIL: Edge("diagnose", bound=3, on_limit="ask")},
-    ),
-    StepDef(
-        "deliver",
-        "Hand the prompt over",
-        [TEXTS["deliver"], NOTES_IN_REPLY],
-        next={OK: None},
-        edits=True,
-    ),
-    description=DESCRIPTION,
+    TEXTS.step("goal", {OK: "cases"}),
+    TEXTS.step("cases", {OK: "baseline"}),
+    TEXTS.step("baseline", {OK: "diagnose"}),
+    TEXTS.step("diagnose", {OK: "revise"}),
+    TEXTS.step("revise", {OK: "trial"}, edits=True),
+    TEXTS.step("trial", {OK: "deliver", FAIL: AGAIN}, Dispatch(AgentRole.GENERAL_PURPOSE)),
+    TEXTS.step("deliver", {OK: None}, edits=True),
+    description=TEXTS.description,
     inputs=[TASK, STATE_DIR],
-    prepare=state_directory("prompt-engineer", FILES),
+    prepare=state_directory("prompt-engineer", TEXTS.files),
 )
 
 if __name__ == "__main__":

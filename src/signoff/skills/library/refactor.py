@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
-from signoff.core.args import Arg
-from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
-from signoff.core.workflow import Workflow
-from signoff.skills.parts import TASK, repeat_until
-from signoff.skills.qr.gate import QRGate
-from signoff.skills.state import STATE_DIR, state_directory
-from signoff.skills.texts import texts_beside
+from signoff.skills import STATE_DIR, Arg, Outcome, QRGate, StepContext, Workflow, state_directory
+from signoff.skills.parts import TASK, Result, SkillTexts, repeat_until
 
-DESCRIPTION = """\
-Change the structure of code without changing what it does. Use it when the structure makes
-changes hard. Do not use it for features or fixes, to rewrite (planner), or before there are
-tests (test-designer)."""
-
-TEXTS = texts_beside(__file__)
-
-NOTES = "refactor.md"
+OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
+TEXTS = SkillTexts.beside(__file__)
 
 ROUNDS = 12
 """Changes that one pass makes at most; more is a plan with milestones."""
@@ -34,7 +22,6 @@ Progress = Annotated[str, Arg("how far the sequence of changes is", choices=PROG
 Round = Annotated[
     int, Arg("the round of this step; leave it out in a run, which counts", min=1, max=ROUNDS)
 ]
-Result = tuple[Outcome, dict[str, Any]]
 
 
 def baseline(ctx: StepContext, baseline: BaselineState = "not_run", iteration: Round = 1) -> Result:
@@ -47,78 +34,25 @@ def apply(ctx: StepContext, progress: Progress = "not_started", iteration: Round
     return repeat_until(progress == "done", ctx, iteration, ROUNDS)
 
 
-OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
+edit_step = partial(TEXTS.step, edits=True)
 
 WORKFLOW = Workflow(
     "refactor",
-    StepDef(
-        "goal",
-        "State the pain and the boundary",
-        [TEXTS["goal"]],
-        next={OK: "baseline"},
-        edits=True,
-    ),
-    StepDef(
-        "baseline",
-        "Pin the behavior",
-        [TEXTS["baseline"]],
-        baseline,
-        {OK: "findings", ITERATE: "baseline"},
-        edits=True,
-    ),
-    StepDef(
-        "findings",
-        "Find what causes the pain",
-        [TEXTS["findings"]],
-        next={OK: "design"},
-        edits=True,
-    ),
-    StepDef(
-        "design",
-        "Compare target structures",
-        [TEXTS["design"]],
-        next={OK: "review_design"},
-        edits=True,
-    ),
-    StepDef(
-        "review_design",
-        "Review the design",
-        [TEXTS["review-design"]],
-        QRGate(phase="refactor-design"),
-        {OK: "apply", FAIL: "fix_design"},
-        edits=True,
-    ),
-    StepDef(
-        "fix_design",
-        "Fix the design",
-        [TEXTS["fix-design"]],
-        next={OK: "review_design"},
-        edits=True,
-    ),
-    StepDef(
-        "apply",
-        "Make one change",
-        [TEXTS["apply"]],
-        apply,
-        {OK: "compare", ITERATE: "apply"},
-        edits=True,
-    ),
-    StepDef(
-        "compare", "Compare old and new", [TEXTS["compare"]], next={OK: "review_code"}, edits=True
-    ),
-    StepDef(
-        "review_code",
-        "Review the result",
-        [TEXTS["review-code"]],
-        QRGate(phase="refactor-code"),
-        {OK: "report", FAIL: "fix_code"},
-        edits=True,
-    ),
-    StepDef("fix_code", "Fix the result", [TEXTS["fix-code"]], next={OK: "compare"}, edits=True),
-    StepDef("report", "Report to the user", [TEXTS["report"]], next={OK: None}),
-    description=DESCRIPTION,
+    edit_step("goal", {OK: "baseline"}),
+    edit_step("baseline", {OK: "findings", ITERATE: "baseline"}, baseline),
+    edit_step("findings", {OK: "design"}),
+    edit_step("design", {OK: "review_design"}),
+    edit_step("review_design", {OK: "apply", FAIL: "fix_design"}, QRGate(phase="refactor-design")),
+    edit_step("fix_design", {OK: "review_design"}),
+    edit_step("apply", {OK: "compare", ITERATE: "apply"}, apply),
+    edit_step("compare", {OK: "review_code"}),
+    edit_step("review_code", {OK: "report", FAIL: "fix_code"}, QRGate(phase="refactor-code")),
+    # A correction can change behavior like any other change, so it is compared again.
+    edit_step("fix_code", {OK: "compare"}),
+    TEXTS.step("report", {OK: None}),
+    description=TEXTS.description,
     inputs=[TASK, STATE_DIR],
-    prepare=state_directory("refactor", {NOTES: f"{TEXTS['skeleton']}\n"}),
+    prepare=state_directory("refactor", TEXTS.files),
 )
 
 if __name__ == "__main__":

@@ -20,12 +20,11 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
 from signoff.postgres_driver import driver
-from signoff.runtime.listener_port import Topic
-from signoff.runtime.store_port import Commit, CommitResult, RunId
+from signoff.runtime.store_port import Commit, CommitResult, RunId, Topic
 from signoff.store.commits import ledger_value, replace_surrogates
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.connection import Row, ServerSession
-from signoff.store.postgres.texts import stored_text
+from signoff.store.postgres.queries import stored_text
 
 REFUSED = CommitResult(accepted=False)
 

@@ -7,27 +7,154 @@ that are sent together and are one transaction, and after a loss it can be done 
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from signoff.errors import StoreError
-from signoff.postgres_driver import driver
-from signoff.store.postgres.address import ServerAddress
-from signoff.store.postgres.failures import (
-    DENIED,
-    RETRIED,
-    is_lost,
-    is_refused_login,
-    store_error,
-)
-from signoff.store.postgres.grants import denied_error
+from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.postgres_driver import driver, label_of
+from signoff.remedies import SetPassword, SetUpStore
 
 if TYPE_CHECKING:
     import psycopg
+
+
+# Turns the driver's errors into errors of signoff, and tells which of them pass by themselves.
+
+
+_OUT_OF_SPACE = frozenset({"53100", "53200"})
+"""Disk full, out of memory."""
+RETRIED = frozenset({"40001", "40P01", "55P03"}) | _OUT_OF_SPACE
+"""Could not serialize, deadlock, lock not available, no space: nothing was done, so it can be done
+again."""
+
+_UNREACHABLE = ("08", "57P")
+_OUT_OF_CONNECTIONS = "53300"
+_NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection slots are reserved")
+_NONE_SUPPLIED = "no password supplied"
+"""libpq found no password, neither in its address nor in the environment or a file."""
+_NOT_LET_IN = (
+    _NONE_SUPPLIED,
+    "authentication failed",
+    "does not exist",
+    "not permitted to log in",
+    "no pg_hba.conf",
+)
+"""An error while connecting has a text and no code."""
+_READ_ONLY = "25006"
+"""The server is a standby: after a failover, another one accepts writes."""
+_LOGIN = "28"
+_NO_DATABASE = "3D000"
+DENIED = "42501"
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether the server was lost or cannot take us; whether it did the last thing is unknown."""
+    code = error.sqlstate or ""
+    if code.startswith(_UNREACHABLE) or code in (_OUT_OF_CONNECTIONS, _READ_ONLY):
+        return True
+    psycopg = driver()
+    return not code and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+def is_refused_login(error: psycopg.Error) -> bool:
+    """Whether the server answered that it will not let us in, which waiting does not change."""
+    text = str(error)
+    if (error.sqlstate or "").startswith((_LOGIN, _NO_DATABASE)):
+        return True
+    return not error.sqlstate and any(each in text for each in _NOT_LET_IN)
+
+
+def is_out_of_connections(error: psycopg.Error) -> bool:
+    """Whether the server, or the role's or the database's limit, has no connection left."""
+    if error.sqlstate:
+        return error.sqlstate == _OUT_OF_CONNECTIONS
+    return any(each in str(error) for each in _NO_CONNECTION_LEFT)
+
+
+def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> StoreError:
+    """Returns the error to raise, which names the database and the fix."""
+    if isinstance(error, UnicodeEncodeError):
+        return StoreError(f"a name contains half a character and cannot be stored: {error}")
+    if _NONE_SUPPLIED in str(error):
+        problem = f"{label} needs a password, and none was given"
+        return StoreError(problem, remedy=SetPassword())
+    reason = _reason(error)
+    if is_refused_login(error):
+        return StoreError(
+            f"{label} refuses the connection ({reason}); check the user, the password and the name "
+            "of the database in its address"
+        )
+    kind, problem, fix = _kind(error)
+    return kind(f"{label} {problem} ({reason}); {fix}") if fix else kind(f"{label}: {reason}")
+
+
+def _kind(error: psycopg.Error) -> tuple[type[StoreError], str, str]:
+    """Returns the class of an error, what it means for the database, and the fix."""
+    code = error.sqlstate or ""
+    if code in _OUT_OF_SPACE:
+        return WriteFailed, "is out of space", "free some, then resume"
+    if code in RETRIED:
+        return StoreBusy, "is locked by another session", "try again"
+    if is_out_of_connections(error):
+        return StoreBusy, "has no free connection", "use a pooler, or raise max_connections"
+    if code == _READ_ONLY:
+        return WriteFailed, "is read-only", "connect to the primary server"
+    if is_lost(error):
+        return WriteFailed, "cannot be reached", "check that the server runs"
+    if code.startswith("53"):
+        return WriteFailed, "has reached a limit", "raise it, then resume"
+    if code.startswith("XX"):
+        return StoreDamaged, "is damaged", "restore a backup"
+    return StoreError, "", ""
+
+
+def _reason(error: psycopg.Error) -> str:
+    """Returns the first line of the driver's message, which contains no password."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].removeprefix("connection failed: ")
+
+
+# The address of a PostgreSQL store: a libpq URL, with the schema as one more option.
+
+
+DEFAULT_SCHEMA = "signoff"
+
+_SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_OPTION = "schema="
+
+
+@dataclass(frozen=True, repr=False)
+class ServerAddress:
+    """Where a store's tables are; it has no repr, because the URL may contain a password."""
+
+    url: str
+    """As the driver reads it."""
+    schema: str
+    label: str
+    """The database and its host, for messages."""
+
+
+def read_address(text: str) -> ServerAddress:
+    """Reads `postgresql://user@host/name?schema=signoff`; libpq gets all other options."""
+    base, _, query = text.partition("?")
+    options = query.split("&") if query else []
+    schemas = [each.removeprefix(_OPTION) for each in options if each.startswith(_OPTION)]
+    schema = schemas[-1] if schemas else DEFAULT_SCHEMA
+    if not _SCHEMA.fullmatch(schema):
+        raise ConfigError(
+            f"the schema in the database's address is {schema!r}; write lowercase letters, "
+            "digits and _, not starting with a digit or pg_"
+        )
+    others = "&".join(each for each in options if not each.startswith(_OPTION))
+    url = f"{base}?{others}" if others else base
+    return ServerAddress(url, schema, label_of(url))
+
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -209,3 +336,46 @@ class ServerConnection:
         if error.sqlstate == DENIED and self._session is not None:
             return denied_error(self._session, self.address, error)
         return store_error(self.address.label, error)
+
+
+# What the role of the workers may do: change rows, and nothing else.
+
+
+RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+
+_MISSING = """
+SELECT format('GRANT USAGE ON SCHEMA %I TO %I', $1::text, current_user)
+WHERE NOT has_schema_privilege($1::text, 'USAGE')
+UNION ALL
+SELECT format('GRANT %s ON ALL TABLES IN SCHEMA %I TO %I',
+              string_agg(DISTINCT privilege, ', '), $1::text, current_user)
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = $1::text,
+     unnest($2::text[]) AS privilege
+WHERE relkind = 'r' AND NOT has_table_privilege(pg_class.oid, privilege)
+HAVING count(*) > 0
+"""
+
+
+def check_grants(session: ServerSession, address: ServerAddress) -> None:
+    """Raises `StoreError` if the role lacks a right on a table, before a run needs it."""
+    if grants := _missing_grants(session, address):
+        raise _denied(address, "the role lacks rights", grants)
+
+
+def denied_error(
+    session: ServerSession, address: ServerAddress, error: psycopg.Error
+) -> StoreError:
+    """Returns the error for a role that may not do what it has to, with the missing grants."""
+    grants: list[str] = []
+    with suppress(driver().Error):
+        grants = _missing_grants(session, address)
+    return _denied(address, str(error).splitlines()[0], grants)
+
+
+def _missing_grants(session: ServerSession, address: ServerAddress) -> list[str]:
+    return [grant for (grant,) in session.rows(_MISSING, [address.schema, list(RIGHTS)])]
+
+
+def _denied(address: ServerAddress, reason: str, grants: Sequence[str]) -> StoreError:
+    how = f"; the owner of the tables can run: {'; '.join(grants)}" if grants else ""
+    return StoreError(f"{address.label}: {reason}{how}", remedy=SetUpStore())

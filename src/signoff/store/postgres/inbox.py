@@ -10,9 +10,14 @@ from signoff.errors import StoreDamaged, UnknownName
 from signoff.runtime.store_port import InboxItem, InboxLine
 from signoff.store.commits import replace_surrogates
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.address import ServerAddress
-from signoff.store.postgres.connection import PATIENCE_SECONDS, Row, ServerConnection, ServerSession
-from signoff.store.postgres.texts import is_marked, restored_text, stored_text
+from signoff.store.postgres.connection import (
+    PATIENCE_SECONDS,
+    Row,
+    ServerAddress,
+    ServerConnection,
+    ServerSession,
+)
+from signoff.store.postgres.queries import is_marked, restored_text, stored_text
 from signoff.store.rows import inbox_item, inbox_lines, refuse_answer, request_id
 
 

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from signoff.runtime.store_port import Alive, DispatchToken, Owner, RunId, RunRow
+import json
+from collections.abc import Iterable, Sequence
+
+from signoff.core.outcome import FINAL
+from signoff.runtime.store_port import (
+    FORGOTTEN_SECONDS,
+    LEASE_SECONDS,
+    Alive,
+    DispatchToken,
+    Owner,
+    RunId,
+    RunRow,
+    Topic,
+    WorkerRow,
+)
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.connection import Row, ServerSession
-from signoff.store.rows import RENEWED_SECONDS, busy, is_held, is_later_attempt, run_row
+from signoff.store.postgres.connection import Row, ServerAddress, ServerSession
+from signoff.store.postgres.schema import refuse_newer
+from signoff.store.rows import (
+    RENEWED_SECONDS,
+    busy,
+    is_held,
+    is_later_attempt,
+    run_row,
+    worker_rows,
+)
 
 NOW = "extract(epoch FROM clock_timestamp())::float8"
 
@@ -94,3 +116,161 @@ def put_owner(owner: Owner, lease_seconds: float, schema: str) -> tuple[str, lis
     """Returns the statement that renews all leases of an owner."""
     values = [owner.id, owner.host, owner.pid, owner.born, lease_seconds]
     return q.in_schema(_PUT_OWNER, schema), values
+
+
+# Runs that wait for a worker, and the workers, in the PostgreSQL store.
+#
+# Many workers look at the queue at once. Each locks the rows it wants and skips those that another
+# one has locked, so none waits for another. Whether an owner on this host is alive cannot be asked
+# in SQL, so the owners are read first, and only runs of those found dead, or of none, are claimed.
+
+
+SETTLED_SECONDS = 5.0
+"""How long after a server came back leases that ended meanwhile are left alone.
+
+While the server was away no owner could renew its lease, so all of them may have ended. Those
+that live do so within this time; their calls under way would be made again otherwise.
+"""
+
+# Owners that are listed, and those of which only their runs are left.
+_OWNERS = f"""
+SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners
+UNION ALL
+SELECT DISTINCT owner, NULL, 0, NULL, false FROM {{s}}.runs
+WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {{s}}.owners WHERE id = runs.owner)
+"""
+# If the answer to a claim is lost, its runs belong to a worker that does not know of them. They
+# are marked until the worker takes them, so that its next claim finds them again.
+# The lease is renewed only if there is something to claim. A look that wrote would be news for the
+# other workers: they would look too, and idle workers would keep each other and the disk busy.
+_CLAIMABLE = """
+    needs::jsonb <@ $6::jsonb
+    AND (owner IS NULL OR owner = ANY ($7::text[]) OR $9 AND owner = $1 AND dispatch = 'claimed')
+"""
+# The queue may be long: its first runs are found by an index. All others are few.
+_CLAIM = f"""
+WITH queued AS (
+    SELECT id, updated_at FROM {{s}}.runs WHERE queued_at IS NOT NULL AND {_CLAIMABLE}
+    ORDER BY queued_at, id LIMIT $8
+    FOR NO KEY UPDATE SKIP LOCKED
+), others AS (
+    SELECT id, updated_at FROM {{s}}.runs
+    WHERE id IN (
+        SELECT id FROM {{s}}.runs WHERE status = 'running'
+        UNION SELECT id FROM {{s}}.runs WHERE due_at <= {NOW} AND status IN ('parked', 'waiting')
+        UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
+              WHERE state = 'answered' AND status = 'waiting'
+    ) AND {_CLAIMABLE}
+    ORDER BY updated_at, id LIMIT $8
+    FOR NO KEY UPDATE SKIP LOCKED
+), found AS (
+    SELECT id FROM (SELECT * FROM queued UNION ALL SELECT * FROM others) AS claimable
+    ORDER BY updated_at, id LIMIT $8
+), lease AS (
+    INSERT INTO {{s}}.owners (id, host, pid, born, until)
+    SELECT $1::text, $2::text, $3::bigint, $4::text, {NOW} + $5::float8
+    WHERE EXISTS (SELECT 1 FROM found)
+    {RENEW}
+), claimed AS (
+    UPDATE {{s}}.runs SET owner = $1, dispatch = 'claimed' WHERE id IN (SELECT id FROM found)
+    RETURNING {q.RUN}
+)
+SELECT * FROM claimed ORDER BY updated_at, id
+"""
+_ENQUEUE = f"""
+UPDATE {{s}}.runs SET status = 'queued', reason = '', due_at = NULL, owner = NULL, needs = $2,
+                      updated_at = {NOW}
+WHERE id = $1
+RETURNING {q.tell(Topic.WORK)}
+"""
+_REGISTER = f"""
+INSERT INTO {{s}}.workers (owner, slots, capabilities, started_at) VALUES ($1, $2, $3, {NOW})
+ON CONFLICT (owner) DO UPDATE SET slots = excluded.slots, capabilities = excluded.capabilities
+RETURNING number
+"""
+_WORKERS = f"""
+SELECT number, owners.id, host, pid, born, slots,
+       (SELECT count(*) FROM {{s}}.runs WHERE runs.owner = owners.id), capabilities, started_at,
+       until > {NOW}
+FROM {{s}}.workers JOIN {{s}}.owners ON owners.id = workers.owner ORDER BY number
+"""
+_FORGET_OWNERS = f"""
+DELETE FROM {{s}}.owners WHERE until < {NOW} - $1::float8
+AND NOT EXISTS (SELECT 1 FROM {{s}}.runs WHERE runs.owner = owners.id)
+"""
+_FORGET_WORKERS = """
+DELETE FROM {s}.workers WHERE NOT EXISTS (SELECT 1 FROM {s}.owners WHERE id = workers.owner)
+"""
+
+
+class RunQueue:
+    """The queue of one store."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._schema = address.schema
+        self._doubt = False
+        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
+
+    def enqueue(
+        self, run: RunId, needs: Sequence[str], alive: Alive, session: ServerSession
+    ) -> bool:
+        """Hands a run to workers; False if it has ended or a process drives it."""
+        with session.transaction():
+            row = run_row(session.rows(self._sql(q.LOCK_RUN), [run])[0])
+            free = (None, *self._dead(alive, session))
+            if row.status in FINAL or row.owner not in free:
+                return False
+            session.run(self._sql(_ENQUEUE), [run, json.dumps(needs)])
+        return True
+
+    def claim(
+        self,
+        owner: Owner,
+        capabilities: Iterable[str],
+        alive: Alive,
+        limit: int,
+        session: ServerSession,
+    ) -> list[RunRow]:
+        """Gives runs to a worker that can continue, the longest waiting first."""
+        # The tables may have been upgraded since this worker was started.
+        refuse_newer(session, self._address)
+        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
+        settled = session.age_seconds >= SETTLED_SECONDS
+        dead = [each for each in self._dead(alive, session, settled) if each != owner.id]
+        able = json.dumps(sorted(capabilities))
+        was_lost, self._doubt = self._doubt, True
+        _, lease = put_owner(owner, LEASE_SECONDS, self._schema)
+        claimed = session.rows(self._sql(_CLAIM), [*lease, able, dead, limit, was_lost])
+        # Other runs, which have waited for longer, may have used up the limit.
+        self._doubt = was_lost and len(claimed) == limit
+        return list(map(run_row, claimed))
+
+    def register(
+        self, owner: Owner, slots: int, capabilities: Iterable[str], session: ServerSession
+    ) -> int:
+        """Lists an owner as a worker, and removes those that are long dead; returns its number."""
+        values = [owner.id, slots, json.dumps(sorted(capabilities))]
+        *_, ((number,),) = session.together(
+            put_owner(owner, LEASE_SECONDS, self._schema),
+            (self._sql(_FORGET_OWNERS), [FORGOTTEN_SECONDS]),
+            (self._sql(_FORGET_WORKERS), []),
+            (self._sql(_REGISTER), values),
+        )
+        return int(number)
+
+    def workers(self, alive: Alive, session: ServerSession) -> list[WorkerRow]:
+        """Returns the workers that have to be believed alive, the oldest first."""
+        return worker_rows(session.rows(self._sql(_WORKERS)), alive)
+
+    def _dead(self, alive: Alive, session: ServerSession, settled: bool = True) -> list[str]:
+        """Returns the owners that need not be believed alive; until settled, no lease has ended."""
+        return [
+            identity
+            for identity, host, *others, leased in session.rows(self._sql(_OWNERS))
+            if host is None
+            or not is_held(Owner(identity, host, *others), alive, leased=leased or not settled)
+        ]
+
+    def _sql(self, statement: str) -> str:
+        return q.in_schema(statement, self._schema)

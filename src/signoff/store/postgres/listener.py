@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.errors import StoreError
 from signoff.postgres_driver import driver
-from signoff.runtime.listener_port import Topic
+from signoff.runtime.store_port import Topic
 from signoff.store.postgres.connection import ServerConnection, ServerSession
 from signoff.store.postgres.queries import channel_of
 

@@ -15,10 +15,8 @@ from importlib import resources
 from signoff.errors import StoreError, StoreTooNew
 from signoff.postgres_driver import driver
 from signoff.remedies import SetUpStore
-from signoff.store.postgres.address import ServerAddress
-from signoff.store.postgres.connection import ServerSession
-from signoff.store.postgres.grants import RIGHTS
-from signoff.store.schema import Migration, read_migrations
+from signoff.store.connection import Migration, read_migrations
+from signoff.store.postgres.connection import RIGHTS, ServerAddress, ServerSession
 
 LATEST = 1
 """The newest migration's number, here so that opening a current schema reads no SQL files."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -18,6 +19,7 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry
 from signoff.errors import StoreBusy, StoreError, WriteFailed
+from signoff.postgres_driver import user_of
 from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
@@ -35,22 +37,27 @@ from signoff.runtime.store_port import (
     Store,
     StoredRun,
     StoreHealth,
+    StoreKind,
     StoreListener,
     WorkerRow,
 )
 from signoff.store.commits import replace_surrogates
-from signoff.store.postgres import leases
+from signoff.store.postgres import leases, schema
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.address import ServerAddress, read_address
 from signoff.store.postgres.commits import apply, read_back
-from signoff.store.postgres.connection import ServerConnection, ServerSession
-from signoff.store.postgres.grants import check_grants
+from signoff.store.postgres.connection import (
+    ServerAddress,
+    ServerConnection,
+    ServerSession,
+    check_grants,
+    read_address,
+)
 from signoff.store.postgres.inbox import PostgresInbox
+from signoff.store.postgres.leases import RunQueue
 from signoff.store.postgres.listener import ServerListener
 from signoff.store.postgres.news import CHANGES, read_news
-from signoff.store.postgres.run_queue import RunQueue
+from signoff.store.postgres.queries import restored_text, stored_text
 from signoff.store.postgres.schema import check_schema, check_version
-from signoff.store.postgres.texts import restored_text, stored_text
 from signoff.store.postgres.transfer import PostgresTransfer
 from signoff.store.rows import run_row, unknown_run
 
@@ -333,3 +340,33 @@ class PostgresStore(PostgresInbox):
     def _run_row(self, values: Iterable[object]) -> RunRow:
         row = run_row(values)
         return row._replace(reason=restored_text(row.reason), cancel=restored_text(row.cancel))
+
+
+# The PostgreSQL store as a kind of store: how it is opened, and how its tables are set up.
+
+
+DEFAULT_ROLE = "signoff"
+"""Gets the rights if neither the administrator nor the address names a role."""
+
+
+def set_up(url: str) -> int:
+    """Creates the tables, or brings those of an older version to this one; returns its number."""
+    address = read_address(url)
+
+    def migrate(session: ServerSession) -> int:
+        schema.refuse_newer(session, address)
+        schema.migrate(session, address)
+        return schema.schema_version(session, address.schema)
+
+    with closing(ServerConnection(address)) as server:
+        server.open()
+        return server.perform(migrate)
+
+
+def setup_sql(url: str, role: str) -> str:
+    """Returns what an administrator runs instead, with grants for a role that changes rows."""
+    address = read_address(url)
+    return schema.setup_sql(address, role or user_of(address.url) or DEFAULT_ROLE)
+
+
+KIND = StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)

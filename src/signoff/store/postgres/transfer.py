@@ -12,7 +12,7 @@ from signoff.runtime.store_port import RunId
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.connection import ServerConnection, ServerSession
 from signoff.store.postgres.leases import NOW
-from signoff.store.postgres.texts import stored_text
+from signoff.store.postgres.queries import stored_text
 
 _STAGE = """
 INSERT INTO {s}.arrivals (name, document) VALUES ($1, $2)

@@ -8,11 +8,18 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
-from signoff.app.answering import LONGEST_NUMBER, AnswerInput, decide, record_answer
+from signoff.app.answering import (
+    LONGEST_NUMBER,
+    AnswerInput,
+    decide,
+    open_requests,
+    record_answer,
+    request_line,
+    request_to_json,
+)
 from signoff.app.hand_over import continue_run
-from signoff.app.inbox import open_requests, request_line, request_to_json
 from signoff.app.project import Project
-from signoff.app.run_files import catch_up
+from signoff.app.runs import catch_up
 from signoff.errors import RequestClosed
 from signoff.runtime.store_port import InboxItem
 from signoff.web.access import Caller

@@ -13,15 +13,26 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from signoff import plugins
-from signoff.app.export import export
 from signoff.app.hand_over import continue_run
-from signoff.app.history import events_of, without_review
+from signoff.app.history import (
+    artifact,
+    changes,
+    events_of,
+    export,
+    select_findings,
+    without_review,
+)
 from signoff.app.project import Project
-from signoff.app.review_queries import artifact, changes, select_findings
-from signoff.app.run_list import RunFilter, list_page
-from signoff.app.runs import cancel, current_row, run_to_json
+from signoff.app.runs import (
+    RunFilter,
+    cancel,
+    current_row,
+    list_page,
+    run_to_json,
+    spending,
+    total_to_json,
+)
 from signoff.app.show import show
-from signoff.app.spending import spending, total_to_json
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity

@@ -12,17 +12,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from signoff import plugins
-from signoff.app.catalog import REVIEW, CatalogEntry, catalog
 from signoff.app.hand_over import ensure_worker, hand_over
-from signoff.app.named_start import StartRequest, plan_named
 from signoff.app.project import Project
 from signoff.app.runs import run_to_json
-from signoff.app.targets import find_workflow
+from signoff.app.start import StartRequest, plan_named
+from signoff.app.targets import REVIEW, Catalog, CatalogEntry, catalog, find_workflow
 from signoff.core import graph
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
 from signoff.notation import NotationOption
-from signoff.runtime.names import fresh_name
+from signoff.runtime.paths import fresh_name
 from signoff.web.api.documents import (
     API,
     TARGET_HELP,
@@ -46,7 +45,7 @@ def list_workflows(project: OpenProject) -> WorkflowList:
 
     `review` reviews files that exist, by its options.
     """
-    found = catalog(project)
+    found = catalog_of(project)
     entries = [described(project, each) for each in found.entries]
     workflows = [WorkflowInfo.model_validate(each._asdict()) for each in entries]
     return WorkflowList(workflows=workflows, problems=[*map(str, found.problems)])
@@ -58,7 +57,7 @@ def get_workflow(
     target: Annotated[str, Query(max_length=500, description=TARGET_HELP)],
 ) -> WorkflowDocument:
     """Get a workflow: its parameters, the options it takes, and its graph."""
-    entry = described(project, catalog(project).find(target, project.home.root))
+    entry = described(project, catalog_of(project).find(target, project.home.root))
     if entry.target == REVIEW:
         # Its graph depends on its options.
         parts: Json = {"params": [], "graph": {}, "options": _described(_review_options())}
@@ -68,6 +67,11 @@ def get_workflow(
         options = _described(start_options(workflow))
         parts = {"params": data.pop("parameters"), "graph": data, "options": options}
     return WorkflowDocument.model_validate({**entry._asdict(), **parts})
+
+
+def catalog_of(project: Project) -> Catalog:
+    """Returns what can be started in a project."""
+    return catalog(project.home, project.settings, project.agents)
 
 
 def described(project: Project, entry: CatalogEntry) -> CatalogEntry:

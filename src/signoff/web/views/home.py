@@ -10,14 +10,11 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from signoff.app.inbox import open_requests, request_line
+from signoff.app.answering import open_requests, request_line
 from signoff.app.project import Project
-from signoff.app.run_list import RunFilter, list_page
-from signoff.app.runs import answered_runs
-from signoff.app.spending import spending
-from signoff.core.approvals import request_word
+from signoff.app.runs import RunFilter, answered_runs, list_page, spending
 from signoff.core.outcome import FINAL, NOT_ENDED, Status
-from signoff.core.requests import AnswerForm, RequestKind
+from signoff.core.requests import AnswerForm, RequestKind, request_word
 from signoff.errors import UnknownName
 from signoff.pages.html import (
     Content,

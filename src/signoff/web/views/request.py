@@ -10,17 +10,28 @@ from typing import Any, assert_never
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from signoff.app.answering import AnswerInput, answer_to_sign, form_of, record_answer
-from signoff.app.edited_approval import FileDraft, approve_edited, file_to_edit
+from signoff.app.answering import (
+    AnswerInput,
+    FileDraft,
+    answer_to_sign,
+    approve_edited,
+    file_to_edit,
+    record_answer,
+    request_to_json,
+)
 from signoff.app.hand_over import continue_run
-from signoff.app.inbox import request_to_json
+from signoff.app.history import form_of
 from signoff.app.project import Project
-from signoff.app.run_files import catch_up
-from signoff.app.runs import current_row
-from signoff.core.approvals import request_word
+from signoff.app.runs import catch_up, current_row
 from signoff.core.digest import SHORT
-from signoff.core.presence import needs_presence
-from signoff.core.requests import AnswerForm, Edits, ItemState, RequestKind
+from signoff.core.requests import (
+    AnswerForm,
+    Edits,
+    ItemState,
+    RequestKind,
+    needs_presence,
+    request_word,
+)
 from signoff.documents.control_characters import CONTROL, json_text, shown_text
 from signoff.errors import (
     InvalidAnswer,

@@ -15,20 +15,16 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from signoff import plugins
-from signoff.app.export import export
-from signoff.app.followed_runs import FollowedRun
+from signoff.app.answering import answer_to_json, open_requests, request_line
 from signoff.app.hand_over import continue_run
-from signoff.app.history import load_state
-from signoff.app.inbox import answer_to_json, open_requests, request_line
-from signoff.app.logs import logs
+from signoff.app.history import FollowedRun, export, load_state
 from signoff.app.next_commands import next_commands, with_file
 from signoff.app.project import Project
-from signoff.app.run_browser import list_files, read_file
-from signoff.app.runs import cancel, current_row
-from signoff.core.approvals import request_word
+from signoff.app.runs import cancel, current_row, list_files, read_file
+from signoff.app.show import logs
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Status
-from signoff.core.requests import ItemState
+from signoff.core.requests import ItemState, request_word
 from signoff.core.stop_reason import remedies
 from signoff.core.words import FindingStatus
 from signoff.errors import UnknownName

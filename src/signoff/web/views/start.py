@@ -12,12 +12,11 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from signoff.app.catalog import REVIEW, CatalogEntry, catalog
 from signoff.app.hand_over import ensure_worker, hand_over
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
 from signoff.app.start import plan
-from signoff.app.targets import find_workflow
+from signoff.app.targets import REVIEW, CatalogEntry, find_workflow
 from signoff.core.args import BoundedInt, Param, missing
 from signoff.core.workflow import Workflow
 from signoff.documents.control_characters import json_text
@@ -33,8 +32,8 @@ from signoff.errors import (
 from signoff.notation import NotationOption, OptionKind
 from signoff.pages.html import Content, Markup, run_path, section, tag
 from signoff.remedies import PassOption
-from signoff.runtime.names import checked_name
-from signoff.web.api.workflows import described, start_options
+from signoff.runtime.paths import checked_name
+from signoff.web.api.workflows import catalog_of, described, start_options
 from signoff.web.route_params import FormFields, OpenProject, Operator, SentForm
 from signoff.web.views.frame import show_page
 
@@ -75,7 +74,7 @@ class StartForm:
 @router.get("/workflows")
 def list_workflows(request: Request, project: OpenProject) -> Response:
     """Lists what can be started, and the files that cannot be used."""
-    found = catalog(project)
+    found = catalog_of(project)
     # A review of files has options of another kind, for which there is no form.
     entries = [described(project, each) for each in found.entries if each.target != REVIEW]
     main: list[Content] = [tag("h1", "Start a run")]
@@ -135,7 +134,7 @@ def start_run(request: Request, project: OpenProject, caller: Operator, form: Se
 
 def _form(project: Project, target: str, values: Mapping[str, str]) -> StartForm:
     root = project.home.root
-    entry = catalog(project).find(target, root)
+    entry = catalog_of(project).find(target, root)
     return StartForm(entry.target, find_workflow(entry.target, root, os.environ), values)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from signoff.core.outcome import Status
+from signoff.core.severity import Severity
 from signoff.flows.model import AdjudicationConfig, ConvergenceConfig
-from signoff.review.severity import Severity
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,
@@ -105,7 +105,8 @@ async def test_the_policy_judge_blocks_on_the_configured_severities(
     severity: Severity, block_on: tuple[Severity, ...], tmp_path: Path
 ) -> None:
     """No model is asked, and every combination holds."""
-    from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
+    from signoff.core.severity import IssueBehavior
+    from signoff.review.constraint import ConstraintBehavior
 
     the_flow = flow(
         by_policy(),

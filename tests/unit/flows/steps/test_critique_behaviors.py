@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from signoff.core.outcome import Status
+from signoff.core.severity import DEFAULT_BLOCK_ON, IssueBehavior, Severity
 from signoff.flows.flow import Flow
-from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Level
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
-from signoff.store.memory import MemoryStore
+from signoff.review.constraint import ConstraintBehavior, Level
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.tables import table
 from tests.unit.flows.harness import (

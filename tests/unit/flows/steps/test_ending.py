@@ -4,7 +4,7 @@ from pathlib import Path
 
 from signoff.core.outcome import Status
 from signoff.flows.model import AdjudicationConfig
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import answer_and_resume, fails, flow, issue, passes, play, step
 

@@ -7,7 +7,7 @@ from signoff.core.outcome import Status
 from signoff.flows.flow import Flow
 from signoff.flows.model import AdjudicationConfig
 from signoff.flows.state import UNREVIEWED
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,

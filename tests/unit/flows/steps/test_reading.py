@@ -8,7 +8,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.flows.model import ConvergenceConfig
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     REWRITE_LOOP,

@@ -11,7 +11,7 @@ from signoff.core.outcome import Status
 from signoff.review.edit import Edit, EditKind
 from signoff.review.work_order import format_work_order
 from signoff.runtime.ports import Agent
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,

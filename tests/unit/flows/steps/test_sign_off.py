@@ -11,8 +11,8 @@ from signoff.core.outcome import Status
 from signoff.flows.compile import compile_flow
 from signoff.flows.model import AdjudicationConfig
 from signoff.runtime.engine import Engine
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.files import RunFiles
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, ScriptedAgent
 from tests.unit.flows.harness import (
     REWRITE_LOOP,

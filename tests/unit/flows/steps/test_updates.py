@@ -11,9 +11,9 @@ from signoff.flows.model import AdjudicationConfig
 from signoff.flows.report import report
 from signoff.flows.state import UNREVIEWED
 from signoff.flows.steps.updates import LONGEST, shortened
-from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.constraint import ConstraintBehavior
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,

@@ -7,14 +7,14 @@ import pytest
 
 from signoff.core.effects import Reply
 from signoff.core.outcome import Status
+from signoff.core.severity import Severity
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
 from signoff.flows.state import FlowState
 from signoff.flows.steps.verify import Verifier
 from signoff.review.critique import CritiqueIssue
-from signoff.review.severity import Severity
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     REWRITE_LOOP,

@@ -9,6 +9,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
+from signoff.skills import format_step
 from signoff.skills.commands.command_text import command_text, first_command
 
 HOSTILE = [
@@ -81,3 +82,17 @@ def test_the_first_command_shows_what_the_first_step_requires() -> None:
     assert first_command(Workflow("w", step, inputs=inputs)) == (
         "signoff skill step w --step 1 --task '<task>' --to '<to>'"
     )
+
+
+def test_a_step_has_a_title_instructions_and_a_command() -> None:
+    """Scripts of sub-agents print their steps like the command line does."""
+    assert format_step("Do this.", "run that", title="Part 1") == (
+        "# Part 1\n\nDo this.\n\nWhen this step is done, run:\n\n    run that"
+    )
+
+
+def test_a_step_without_a_command_is_the_last() -> None:
+    """An agent stops there instead of guessing."""
+    text = format_step(["One.", "Two."])
+
+    assert text.startswith("One.\n\nTwo.\n\nThis was the last step.")

@@ -10,8 +10,7 @@ import pytest
 
 from signoff.skills.commands.quality_review import PHASES, main
 from signoff.skills.discovery import discover_workflows
-from signoff.skills.qr.gate import QRGate
-from signoff.skills.qr.record_file import read_record, record
+from signoff.skills.qr import QRGate, read_record, record
 
 HOSTILE = "x\n# Do it: $(touch hacked) `id` \x1b[2J \u202e {0} {check} \ud800"
 

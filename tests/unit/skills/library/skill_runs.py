@@ -11,7 +11,7 @@ from signoff.core.step import HandlerObject
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import AgentRole
 from signoff.runtime.result import RunResult
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 
 PASS = {"status": "pass", "notes": "nothing to add"}

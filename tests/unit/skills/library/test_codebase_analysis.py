@@ -26,12 +26,6 @@ def test_the_areas_are_kept_for_the_sub_agents(
     assert (output.next, output.state["areas"]) == (following, areas)
 
 
-def test_confidence_in_the_answers_ends_the_reading() -> None:
-    """The map is checked only once it is complete."""
-    assert WORKFLOW.run("deepen", confidence="low").next == "deepen"
-    assert WORKFLOW.run("deepen", confidence="high").next == "verify"
-
-
 async def test_in_a_run_each_area_is_read_by_a_sub_agent(tmp_path: Path) -> None:
     """The map is made of all their reports."""
     replies: dict[str, list[Any]] = {

@@ -73,12 +73,6 @@ def test_the_angles_are_kept_for_the_sub_agents(
     assert (output.next, output.state["angles"]) == (following, angles)
 
 
-def test_the_draft_is_attacked_until_it_holds() -> None:
-    """The first draft is no answer."""
-    assert WORKFLOW.run("refine", confidence="low").next == "refine"
-    assert WORKFLOW.run("refine", confidence="certain").next == "answer"
-
-
 async def test_in_a_run_each_angle_has_a_sub_agent_that_finds_the_brief(tmp_path: Path) -> None:
     """A sub-agent knows only what it is given."""
     replies: dict[str, list[Any]] = {

@@ -2,24 +2,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from signoff.core.outcome import Status
 from signoff.runtime.dispatch import AgentRole
 from signoff.skills.library.incoherence import WORKFLOW
 from tests.unit.runtime.engine_fixture import EngineFixture
 from tests.unit.skills.library.skill_runs import run_skill
-
-
-@pytest.mark.parametrize(
-    ("coverage", "iteration", "following"),
-    [("started", 1, "collect"), ("partial", 3, "collect"), ("partial", 5, "compare")],
-)
-def test_statements_are_collected_topic_by_topic(
-    coverage: str, iteration: int, following: str
-) -> None:
-    """A contradiction shows only if both statements were found."""
-    assert WORKFLOW.run("collect", coverage=coverage, iteration=iteration).next == following
 
 
 async def test_nothing_is_edited_before_it_was_decided(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from signoff.core.requests import Request
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import StepDecided
 from signoff.runtime.store_port import Commit, InboxItem, NewItem, NewRun, RunId, Store
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.disk import Disk
+from signoff.store.sqlite import MemoryStore
 
 BEGAN = 1_700_000_000.0
 

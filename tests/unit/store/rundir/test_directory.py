@@ -13,11 +13,11 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Approval, Question, Response
 from signoff.core.run_state import RunState
 from signoff.errors import UnknownName, UnsafePath, WriteFailed
-from signoff.store.memory import MemoryStore
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.disk import Disk
 from signoff.store.rundir.files import RunFiles
 from signoff.store.rundir.layout import AgentCall, EndView, Layout
+from signoff.store.sqlite import MemoryStore
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Story, asked, document, tree
 
 NEVER = 10**9

@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from signoff.app.project import Project
-from signoff.store.memory import MemoryStore
+from signoff.store.sqlite import MemoryStore
 from tests.unit.web.review_project import TARGET, review_project, work
 
 

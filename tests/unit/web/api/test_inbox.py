@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from signoff.app.followed_runs import FollowedRuns
+from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Approval
-from signoff.mcp.views import part_of_run
+from signoff.mcp.replies import part_of_run
 from signoff.store.sqlite import SqliteStore
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app

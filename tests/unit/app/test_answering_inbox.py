@@ -1,0 +1,167 @@
+from datetime import timedelta
+
+import pytest
+
+from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
+from signoff.app.answering import (
+    AnswerInput,
+    open_requests,
+    record_answer,
+    refuse_reference_as_answer,
+    request_to_json,
+)
+from signoff.app.project import Project
+from signoff.core.requests import Request
+from signoff.errors import UsageError
+from signoff.remedies import AnswerRequest
+from signoff.testing import FrozenClock
+
+
+async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
+
+
+ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
+
+
+async def begin(project: Project, name: str = "one") -> None:
+    async with project.engine() as engine:
+        await engine.start(ASKS, name=name)
+
+
+@pytest.mark.parametrize(("word", "meant"), [("1", "1"), ("#1", "1"), ("one", "one")])
+async def test_a_reference_without_an_answer_is_rejected(
+    project: Project, word: str, meant: str
+) -> None:
+    """`signoff answer 7` would make "7" the answer, for good."""
+    await begin(project)
+
+    with pytest.raises(UsageError, match="the answer is missing") as refused:
+        refuse_reference_as_answer(project, word)
+
+    assert refused.value.remedies == (AnswerRequest(meant),)
+
+
+@pytest.mark.parametrize("word", ["Bob", "2", "#2", "9" * 40, "oned", "one two", ""])
+async def test_any_other_word_is_an_answer(project: Project, word: str) -> None:
+    """Most users type short answers to the only question."""
+    await begin(project)
+
+    refuse_reference_as_answer(project, word)
+
+
+async def test_an_answered_request_shows_the_answer_its_author_and_time(
+    project: Project, clock: FrozenClock
+) -> None:
+    """Commands that answer it would only fail."""
+    await begin(project)
+    record_answer(project, 1, AnswerInput("Bob", "of course", by="ann"))
+
+    request = request_to_json(project, project.store.item(1))
+
+    assert request["answer"] == {
+        "value": "Bob",
+        "text": "of course",
+        "by": "ann",
+        "at": clock.now(),
+    }
+    assert request["commands"] == []
+
+
+async def test_requests_of_all_runs_or_of_one_are_listed_oldest_first(project: Project) -> None:
+    """A team has many runs, and a user cares about one."""
+    for name in ("one", "two", "three"):
+        await begin(project, name)
+    record_answer(project, 1, AnswerInput("Bob"))
+
+    assert [line.run for line in open_requests(project)] == ["two", "three"]
+    assert [line.id for line in open_requests(project, "three")] == [3]
+
+
+@pytest.mark.parametrize(
+    ("request_", "commands"),
+    [
+        (Approval("Ship?"), ["approve 1", 'reject 1 --why "..."']),
+        (Choice("Which?", ("a", "b b")), ["answer 1 a", "answer 1 'b b'"]),
+        (Response("Write."), ["answer 1 --file REPLY.md"]),
+        (Question("Name?"), ['answer 1 "..."']),
+    ],
+)
+async def test_every_command_that_answers_is_bound_to_what_is_shown(
+    project: Project, request_: Request, commands: list[str]
+) -> None:
+    """Copied from an old log, or into another project, it would answer something else."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.wait(request_)
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})))
+
+    request = request_to_json(project, project.store.item(1))
+
+    tail = f"--digest {request['digest'][:12]} --resume"
+    assert request["commands"] == [f"signoff {command} {tail}" for command in commands]
+
+
+async def test_a_request_for_a_response_names_the_file_that_holds_its_prompt(
+    project: Project,
+) -> None:
+    """It is pasted into a chat window, all of it."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.wait(Response("Write.\n" * 100))
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
+        )
+
+    request = request_to_json(project, project.store.item(1))
+
+    path = project.folder("one") / "hitl" / "1-prompt.md"
+    assert request["prompt_file"] == str(path)
+    assert path.read_text().startswith("Write.\n" * 100)
+
+
+async def test_an_approval_names_its_file_by_the_full_path(project: Project) -> None:
+    """The recorded path starts in the run's folder, where no user is."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.write("plan.md", "a plan")
+        await ctx.wait(Approval("Good?", path="plan.md"))
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
+        )
+
+    request = request_to_json(project, project.store.item(1))
+
+    assert request["path"] == "plan.md"
+    assert request["file"] == str(project.folder("one") / "plan.md")
+
+
+async def test_after_its_deadline_a_request_only_shows_how_to_resume(
+    project: Project, clock: FrozenClock
+) -> None:
+    """Commands that answer it would fail."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.wait(Approval("Ship?", deadline=timedelta(hours=1), default=False))
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
+        )
+    before = request_to_json(project, project.store.item(1))
+    clock.advance(3600)
+    after = request_to_json(project, project.store.item(1))
+
+    assert before["at_deadline"] == "it counts as rejected"
+    assert before["commands"][0].startswith("signoff approve 1 ")
+    assert after["commands"] == ["signoff resume one"]

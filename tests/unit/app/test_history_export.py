@@ -1,0 +1,73 @@
+import json
+
+import pytest
+
+from signoff import Outcome, StepContext, StepDef, Workflow
+from signoff.app.history import export, record_of
+from signoff.app.project import Project
+from signoff.core.events import to_json
+from signoff.errors import StoreDamaged, UnknownName
+from signoff.exports.run_record import RunRecord
+
+LONG = "word " * 3000
+HOSTILE = "\x1b[2J\u202e half an emoji: \ud83d"
+
+
+async def write(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    await ctx.write("long.md", LONG)
+    return Outcome.OK, {"text": LONG, "hostile": HOSTILE}
+
+
+FLOW = Workflow("writes", StepDef("only", handler=write, next={Outcome.OK: None}))
+
+
+async def started(project: Project) -> RunRecord:
+    async with project.engine() as engine:
+        await engine.start(FLOW, name="one")
+    return record_of(project, project.run("one"))
+
+
+async def test_the_document_holds_the_whole_run(project: Project) -> None:
+    """It goes into archives, where the database is not at hand."""
+    record = await started(project)
+
+    document = json.loads("".join(export(project, "json", "one")))
+
+    assert document["run"] == "one"
+    assert document["status"] == "completed"
+    assert document["definition"]["name"] == "writes"
+    assert document["state"] == {"text": LONG, "hostile": HOSTILE}
+    events = [{"seq": seq, **to_json(event)} for seq, event in record.events()]
+    assert document["events"] == json.loads(json.dumps(events))
+    assert LONG in {each.get("payload", {}).get("text") for each in document["events"]}
+
+
+async def test_exporting_again_gives_the_same_bytes(project: Project) -> None:
+    """A changed file in an archive has to mean that the run has changed."""
+    await started(project)
+
+    first, second = ("".join(export(project, "json")).encode() for _ in range(2))
+
+    assert first == second
+    assert b"\x1b" not in first
+
+
+async def test_a_lost_text_is_an_error_that_only_whole_events_meet(project: Project) -> None:
+    """A trace needs no texts, so a damaged run can still be looked at."""
+    record = await started(project)
+
+    def lost(digest: str) -> str:
+        raise StoreDamaged(f"the text {digest[:4]} is missing")
+
+    damaged = RunRecord("one", "writes", "", {}, record.journal, lost)
+    assert [type(e) for _, e in damaged.events(whole=False)] == [
+        type(e) for _, e in record.events()
+    ]
+    with pytest.raises(StoreDamaged, match="is missing"):
+        list(damaged.events())
+
+
+def test_an_unknown_format_lists_the_known_ones(project: Project) -> None:
+    """The name is typed by hand."""
+    with pytest.raises(UnknownName, match="json"):
+        export(project, "jsn")

@@ -1,0 +1,121 @@
+"""What is written into an agent's folder, and what is left alone there."""
+
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import WriteFailed
+from signoff.skills.commands.install import FILE, InstallAction, SkillFolder, marked
+
+ONE, TWO = marked("critic", "one\n"), marked("critic", "two\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SkillFolder:
+    return SkillFolder(tmp_path / "agent" / "skills")
+
+
+def file_in(folder: SkillFolder, name: str = "critic") -> Path:
+    return folder.path / name / FILE
+
+
+def test_a_file_is_installed_updated_and_removed(folder: SkillFolder) -> None:
+    """Nothing is left of it in the end, not even its folder."""
+    actions = [
+        folder.install("critic", ONE).action,
+        folder.install("critic", ONE).action,
+        folder.install("critic", TWO).action,
+    ]
+
+    assert actions == [InstallAction.INSTALLED, InstallAction.UNCHANGED, InstallAction.UPDATED]
+    assert file_in(folder).read_text() == TWO
+    assert [each.name for each in file_in(folder).parent.iterdir()] == [FILE]
+    assert folder.uninstall("critic").action is InstallAction.REMOVED
+    assert list(folder.path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [(ONE + "mine", "it was edited since it was installed"), ("mine", "signoff did not write it")],
+)
+def test_a_file_of_the_user_is_kept(folder: SkillFolder, text: str, reason: str) -> None:
+    """An update must not cost them their work."""
+    folder.install("critic", ONE)
+    file_in(folder).write_text(text)
+
+    results = [folder.install("critic", TWO), folder.uninstall("critic")]
+
+    assert [(each.action, each.reason) for each in results] == [(InstallAction.KEPT, reason)] * 2
+    assert file_in(folder).read_text() == text
+
+
+def test_other_files_of_a_skill_are_kept(folder: SkillFolder) -> None:
+    """Users put examples next to it."""
+    folder.install("critic", ONE)
+    (file_in(folder).parent / "examples.md").write_text("mine")
+
+    folder.uninstall("critic")
+
+    assert [each.name for each in (folder.path / "critic").iterdir()] == ["examples.md"]
+
+
+@pytest.mark.parametrize("target", ["existing", "missing"])
+def test_links_are_not_followed(folder: SkillFolder, tmp_path: Path, target: str) -> None:
+    """They could lead to any file of the user."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "existing").mkdir(parents=True)
+    (elsewhere / "existing" / FILE).write_text(ONE)
+    folder.path.mkdir(parents=True)
+    (folder.path / "critic").symlink_to(elsewhere / target)
+    (folder.path / "file").mkdir()
+    file_in(folder, "file").symlink_to(elsewhere / target / FILE)
+
+    results = [act(name) for name in ("critic", "file")
+               for act in (lambda n: folder.install(n, TWO), folder.uninstall)]  # fmt: skip
+
+    assert [each.reason for each in results] == ["its folder is a link"] * 2 + ["it is a link"] * 2
+    assert [each.read_text() for each in elsewhere.rglob(FILE)] == [ONE]
+
+
+def test_a_folder_of_skills_may_be_a_link(folder: SkillFolder, tmp_path: Path) -> None:
+    """Users keep such folders with their other settings."""
+    (tmp_path / "settings").mkdir()
+    folder.path.parent.mkdir()
+    folder.path.symlink_to(tmp_path / "settings")
+
+    folder.install("critic", ONE)
+
+    assert (tmp_path / "settings" / "critic" / FILE).read_text() == ONE
+
+
+@pytest.mark.parametrize("obstacle", ["agent", "agent/skills", "agent/skills/critic"])
+def test_a_file_in_the_way_is_an_error(folder: SkillFolder, tmp_path: Path, obstacle: str) -> None:
+    """Nothing is overwritten, and there is no traceback."""
+    path = tmp_path / obstacle
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+
+    with pytest.raises(WriteFailed, match="critic"):
+        folder.install("critic", ONE)
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_in_place_of_the_file_is_an_error(folder: SkillFolder) -> None:
+    """The same holds for it."""
+    file_in(folder).mkdir(parents=True)
+
+    with pytest.raises(WriteFailed, match="is a folder"):
+        folder.install("critic", ONE)
+
+
+def test_installed_skills_are_told_from_others(folder: SkillFolder) -> None:
+    """Removing all means all that were installed."""
+    assert folder.names() == []
+    folder.install("critic", ONE)
+    for name, text in (("edited", TWO), ("foreign", "mine")):
+        (folder.path / name).mkdir()
+        file_in(folder, name).write_text(text)
+    (folder.path / "empty").mkdir()
+
+    assert folder.names() == ["critic", "edited", "foreign"]
+    assert folder.installed_names() == ["critic", "edited"]

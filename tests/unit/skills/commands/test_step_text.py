@@ -1,0 +1,208 @@
+from typing import Annotated, Any
+
+import pytest
+
+from signoff.core.args import Arg, Param
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
+from signoff.core.step import Edge, Gate, GateOption, StepDef
+from signoff.core.workflow import Workflow
+from signoff.runtime.dispatch import BUDGET_RULE, Dispatch
+from signoff.skills.commands.command_text import SkillPlace
+from signoff.skills.commands.step import as_json, as_text
+from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
+from signoff.skills.stateless import evaluate_step
+
+OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
+
+
+def again(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    return ITERATE, {}
+
+
+REVIEW = Dispatch("reviewer", script="checks.review", context_vars={"file": "<plan>"})
+GATE = Gate("Ship it?", [GateOption("ship", "loop"), GateOption("it's wrong", None)])
+FLOW = Workflow(
+    "flow",
+    StepDef("review", "Review", ["Judge."], REVIEW, {OK: "ask", FAIL: None}),
+    StepDef("ask", "Ask", ["Show it."], gate=GATE),
+    StepDef("loop", "", ["Again."], again, {OK: None, ITERATE: Edge("loop", bound=1)}),
+    inputs=[Param("state_dir", str, default=None)],
+)
+
+
+def text(number: int, **params: Any) -> str:
+    return as_text(
+        evaluate_step(FLOW, number, {"state_dir": "my dir", **params}), SkillPlace("flow")
+    )
+
+
+def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
+    """The script finds the files of the skill in the state directory."""
+    page = text(1)
+
+    assert "role 'reviewer'" in page
+    assert "    signoff skill script checks.review --state-dir 'my dir'" in page
+    assert 'Tell it that the state directory is "my dir".' in page
+    assert '"file": "<plan>"' in page
+
+
+def test_an_ordinary_step_says_where_its_files_are() -> None:
+    """The last step has no next command that would show it."""
+    steps = [StepDef("only", "Only", ["Write it into `notes.md`."], next={OK: None})]
+    flow = Workflow("flow", *steps, inputs=[Param("state_dir", str, default=None)])
+
+    assert 'The state directory is "my dir".' in as_text(
+        evaluate_step(flow, 1, {"state_dir": "my dir"}), SkillPlace("flow")
+    )
+    assert "state directory" not in as_text(evaluate_step(flow, 1, {}), SkillPlace("flow"))
+
+
+def test_a_script_keeps_the_options_it_is_declared_with() -> None:
+    """Quoted as one word, the command would name a module that does not exist."""
+    review = Dispatch("reviewer", script="checks.review --phase 'a b'")
+    workflow = Workflow("x", StepDef("a", handler=review, next={OK: None, FAIL: None}))
+
+    page = as_text(evaluate_step(workflow, 1, {}), SkillPlace("x"))
+
+    assert "\n    signoff skill script checks.review --phase 'a b'\n" in page
+
+
+def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:
+    """What it found is for the next step to judge."""
+    explore = Dispatch("explore", free_form=True)
+    workflow = Workflow(
+        "x", StepDef("a", handler=explore, next={OK: "b"}), StepDef("b", next={OK: None})
+    )
+
+    page = as_text(evaluate_step(workflow, 1, {}), SkillPlace("x"))
+
+    assert "When it is done, run:\n\n    signoff skill step x --step 2" in page
+    assert "verdict" not in page
+    assert "verdict, pass or fail" in text(1)
+
+
+ASKING = Workflow(
+    "asking",
+    StepDef(
+        "settle",
+        handler=Dispatch("asker", free_form=True, supports_questions=True),
+        next={OK: None},
+    ),
+    inputs=[Param("state_dir", str, default=None)],
+)
+
+
+def test_a_sub_agent_that_may_ask_gets_the_format_and_its_caller_the_relay() -> None:
+    """Neither could guess what the other expects."""
+    page = as_text(evaluate_step(ASKING, 1, {"state_dir": "my dir"}), SkillPlace("asking"))
+
+    assert QUESTION_RELAY_HANDLER in page
+    assert SUB_AGENT_QUESTION_FORMAT in page.replace("\n> ", "\n").replace("\n>\n", "\n\n")
+    assert 'the state directory is "my dir"' in page
+    assert (
+        "\n    signoff skill step asking --step 1 --state-dir 'my dir' "
+        "--user-answer-id '<header>' --user-answer-value '<answer>'\n"
+    ) in page
+    assert "<user_response>\n>   <answer" not in page
+
+
+def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
+    """A fresh sub-agent remembers nothing, and may ask for more."""
+    answers = [("Storage", "SQLite"), ("Auth", "token"), ("Auth", "-key")]
+    evaluated = evaluate_step(ASKING, 1, {"state_dir": "d"})
+
+    page, facts = (
+        as_text(evaluated, SkillPlace("asking"), answers),
+        as_json(evaluated, SkillPlace("asking"), answers),
+    )
+
+    response = (
+        '<user_response>\n  <answer header="Storage">\n    <choice label="SQLite"></choice>\n'
+        '  </answer>\n  <answer header="Auth">\n    <choice label="token"></choice>\n'
+        '    <choice label="-key"></choice>\n  </answer>\n</user_response>'
+    )
+    assert facts["dispatch"]["user_response"] == response
+    assert response.replace("\n", "\n> ") in page
+    assert facts["dispatch"]["answer_command"] in page
+    assert facts["dispatch"]["answer_command"] == (
+        "signoff skill step asking --step 1 --state-dir d "
+        "--user-answer-id Storage --user-answer-value SQLite "
+        "--user-answer-id Auth --user-answer-value token "
+        "--user-answer-id Auth --user-answer-value=-key "
+        "--user-answer-id '<header>' --user-answer-value '<answer>'"
+    )
+
+
+def test_other_sub_agents_are_not_offered_to_ask() -> None:
+    """Their questions would be no verdict."""
+    assert "user_answer" not in str(
+        as_json(evaluate_step(FLOW, 1, {"state_dir": "d"}), SkillPlace("flow"))
+    )
+    assert "needs_user_input" not in text(1)
+    assert BUDGET_RULE in text(1)
+
+
+def test_a_verdict_after_which_nothing_follows_ends_the_skill() -> None:
+    """An agent must not look for a command that does not exist."""
+    evaluated = evaluate_step(FLOW, 1, {"state_dir": "d"})
+
+    assert "If it fails, stop" in as_text(evaluated, SkillPlace("flow"))
+    assert as_json(evaluated, SkillPlace("x.py"))["next_commands"] == {
+        "ok": "signoff skill step x.py --step 2 --state-dir d",
+        "fail": None,
+    }
+
+
+def test_a_gate_is_put_to_the_user() -> None:
+    """No agent may decide it."""
+    page = text(2)
+
+    assert "Ask the user, and wait for the answer: Ship it?" in page
+    assert "If the answer is 'ship', run:\n\n    signoff skill step flow --step 3" in page
+    assert """If the answer is "it's wrong", stop""" in page
+
+
+def look(
+    ctx: StepContext,
+    sure: Annotated[str, Arg("", choices=("no", "yes"))] = "no",
+    iteration: Annotated[int, Arg("", min=1, max=3)] = 1,
+) -> tuple[Outcome, dict[str, Any]]:
+    return (OK if sure == "yes" or iteration == 3 else ITERATE), {}
+
+
+@pytest.mark.parametrize(
+    ("params", "line"),
+    [
+        ({}, "This is round 1; there are at most 3."),
+        ({"iteration": 2, "sure": "no"}, "This is round 2; there are at most 3."),
+        ({"iteration": 2, "sure": "yes"}, "What you reported ends the rounds"),
+        ({"iteration": 3, "sure": "no"}, "This is round 3; there are at most 3."),
+        ({"iteration": 3, "sure": "yes"}, "What you reported ends the rounds"),
+    ],
+)
+def test_a_step_that_repeats_says_whether_another_round_is_due(
+    params: dict[str, Any], line: str
+) -> None:
+    """Its instructions are the same each time, so an agent would follow them once too often."""
+    steps = [
+        StepDef("look", "Look", ["Find it."], look, {OK: "tell", ITERATE: "look"}),
+        StepDef("tell", "Tell", ["Report it."], next={OK: None}),
+    ]
+    flow = Workflow("flow", *steps)
+
+    page = as_text(evaluate_step(flow, 1, params), SkillPlace("flow"))
+
+    is_over = line.startswith("What")
+    assert f"{'Look' if is_over else 'Find it.'}\n\n{line}" in page
+    assert ("Find it." in page) is not is_over
+    assert "round" not in as_text(evaluate_step(flow, 2, {}), SkillPlace("flow"))
+
+
+def test_a_loop_that_is_used_up_stops_the_agent() -> None:
+    """In a run, the engine ends it there."""
+    page = text(3, iteration=2)
+
+    assert "round 2, the last one" in page
+    assert "signoff skill" not in page
+    assert page.startswith("# flow, step 3 of 3: loop\n")
