@@ -9,8 +9,8 @@ import pytest
 
 from signoff.agents.answer_file import read_entries
 from signoff.profiles import ProcessingResult, ProfileFactory, WorkflowStatus
-from signoff.profiles.artifact_paths import check_writes
 from signoff.profiles.code_files import find_code_files
+from signoff.profiles.responses import check_writes
 from signoff.profiles.review_meta import ReviewVerdict, check_review_meta
 from tests.nested_pytest import ONLY_SIGNOFF
 

@@ -111,7 +111,7 @@ def test_many_calls_need_a_yes_or_a_limit(review_project: ReviewProject) -> None
         ((), "name files or folders"),
         (("nowhere",), "there is no file or folder 'nowhere'"),
         (("../x.md",), "outside of the project"),
-        (("locks",), "there is nothing to review; left out: 1 lock file"),
+        (("locks",), "there is nothing to review; left out (lock file): locks"),
         (("docs", "-"), "either standard input or files"),
         (("docs", "--preset", "poems"), "unknown preset 'poems'"),
         (("docs", "--agent", "cluade"), "signoff: unknown agent 'cluade'; valid names: claude, "),

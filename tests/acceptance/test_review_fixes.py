@@ -144,6 +144,10 @@ def test_a_flow_file_starts_from_files_and_writes_them_back(fixable: ReviewProje
     ("flow", "problem"),
     [
         ("artifact: {}\nworkflow: [{step: critique}]\n", "artifact names no files"),
+        (
+            "artifact: {since: main, globs: [a.md]}\nworkflow: [{step: critique}]\n",
+            "globs choose files of the project",
+        ),
         ("artifact: {path: x}\nworkflow: [{step: generate}]\n", "has no generate step"),
         ("artifact: {path: x}\nworkflow: [{step: critique, name: files}]\n", "choose another name"),
         ("output: {write_back: on_approval}\nworkflow: [{step: generate}]\n", "comes from no file"),

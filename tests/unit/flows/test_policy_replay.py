@@ -8,7 +8,7 @@ import pytest
 
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows.model import AdjudicationConfig, GenflowConfig
-from signoff.flows.replay import RecordedVisit, Replay, replay
+from signoff.flows.policy import RecordedVisit, Replay, recompute
 from signoff.flows.state import NOTHING_REVIEWED, stored
 from signoff.flows.step import WorkflowStep
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
@@ -64,7 +64,7 @@ def judged(
 
 
 def tried(*history: RecordedVisit, under: GenflowConfig | None = None) -> Replay:
-    return replay(history, under or policy(), CONSTRAINTS)
+    return recompute(history, under or policy(), CONSTRAINTS)
 
 
 @pytest.mark.parametrize(

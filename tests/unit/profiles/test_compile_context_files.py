@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from signoff.errors import InvalidParams
-from signoff.profiles.context_schema import read_context_files
+from signoff.profiles.compile import read_context_files
 
 SCHEMA: Mapping[str, Mapping[str, Any]] = {
     "ddl": {"type": "path", "exists": True},

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from signoff.core.args import bind
-from signoff.profiles.context_schema import context_params
+from signoff.profiles.compile import context_params
 
 SCHEMA = {
     "entity": {"type": "string", "required": True, "description": "the name of the class"},

@@ -5,8 +5,8 @@ import pytest
 
 from signoff.errors import ProviderError, UnknownName
 from signoff.notation import CompileContext
+from signoff.profiles.compile import StandardsSource, unknown_profiles
 from signoff.profiles.settings import ProfileSettings
-from signoff.profiles.standards_source import StandardsSource, unknown_profiles
 from tests.unit.profiles.session_fixture import ProbeProfile
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from signoff.profiles.artifact_paths import LONGEST, check_artifact_path, check_writes
 from signoff.profiles.model import WriteOp
+from signoff.profiles.responses import LONGEST, check_artifact_path, check_writes
 from tests.tables import table
 
 

@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, config_from_json, config_to_json
 from signoff.flows.reading import config_from_dict, read_flow_file
-from signoff.flows.serialize import config_from_json, config_to_json
 
 FLOWS = sorted((Path(__file__).parents[2] / "fixtures" / "flows").glob("*.yaml"))
 

@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.profiles import WorkflowPhase, WorkflowStage
-from signoff.profiles.session_files import code_folder, revision_issues_path, stage_path
+from signoff.profiles.session import code_folder, revision_issues_path, stage_path
 
 
 @pytest.mark.parametrize(

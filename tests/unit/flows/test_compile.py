@@ -9,7 +9,7 @@ import pytest
 from signoff.agents.base import KnownAgent
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
-from signoff.flows.compile_file import compile_file
+from signoff.flows.compile import compile_file
 from signoff.flows.steps.refine import writes_text
 from signoff.notation import CompileContext
 from signoff.runtime.ports import Capabilities

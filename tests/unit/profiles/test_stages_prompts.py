@@ -4,8 +4,8 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.profiles import FsAbility, WorkflowPhase
-from signoff.profiles.prompts import complete_prompt, retry_prompt
 from signoff.profiles.session import SessionState
+from signoff.profiles.stages import complete_prompt, retry_prompt
 
 ALL = "S={{STANDARDS}} P={{PLAN}} C={{CODE}} R={{REVIEW}} F={{FEEDBACK}}"
 

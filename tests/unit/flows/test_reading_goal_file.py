@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import InvalidWorkflow
-from signoff.flows.goal_file import load_goal
+from signoff.flows.reading import load_goal
 from signoff.flows.sections import Goal
 from signoff.review.constraint import SourceBlock
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.pair.turns import choose, decided_turn, final_turn, turn_lines
+from signoff.pair.workflow import choose, decided_turn, final_turn, turn_lines
 
 
 def judged(approved: bool, score: float | None) -> dict[str, Any]:
