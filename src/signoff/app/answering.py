@@ -44,9 +44,8 @@ from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.file_read import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem, InboxLine, RunRow
-from signoff.store.rundir.answers import FileAnswer
+from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
-from signoff.store.rundir.questions import prompt_name
 
 if TYPE_CHECKING:
     from signoff.passkeys.presence import Proof

@@ -11,15 +11,14 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Approval, Question
-from signoff.observers.notifications import notifier as module
-from signoff.observers.notifications.document import LONGEST_TEXT, MOST_REQUESTS
-from signoff.observers.notifications.notifier import Notifier
+from signoff.observers import notifications as module
+from signoff.observers.notifications import LONGEST_TEXT, MOST_REQUESTS, Notifier
 from signoff.observers.queued import QueuedObserver, close_observers
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.environment import Secrets
 from signoff.runtime.owner import birth_of
 from tests.patience import wait_until
-from tests.unit.observers.notifications.webhook_server import WebhookServer
+from tests.unit.observers.webhook_server import WebhookServer
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 Work = tuple[Outcome, dict[str, Any]]

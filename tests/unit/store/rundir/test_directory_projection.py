@@ -16,11 +16,9 @@ from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Progress, Recorded
 from signoff.runtime.store_port import RunRow, Store
-from signoff.store.rundir.directory import RunDirectory
-from signoff.store.rundir.disk import Disk
-from signoff.store.rundir.files import RunFiles
+from signoff.store.rundir.directory import Projection, RunDirectory
+from signoff.store.rundir.files import Disk, RunFiles
 from signoff.store.rundir.layout import Layout
-from signoff.store.rundir.projection import Projection
 from signoff.store.sqlite import MemoryStore
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.store.rundir.story import Story, document, tree

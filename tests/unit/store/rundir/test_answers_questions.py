@@ -8,7 +8,7 @@ import pytest
 
 from signoff.core.requests import ItemState, RequestKind
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.questions import question_files
+from signoff.store.rundir.answers import question_files
 
 
 def asked(form: Mapping[str, Any]) -> dict[str, Any]:

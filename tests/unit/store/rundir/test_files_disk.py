@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import WriteFailed
-from signoff.store.rundir.disk import (
+from signoff.store.rundir.files import (
     LARGEST_READ,
     LEFTOVER_SECONDS,
     SCRATCH,
@@ -54,33 +54,6 @@ def test_a_link_with_the_name_of_a_file_is_replaced_and_not_followed(tmp_path: P
     assert (tmp_path / "state.json").read_bytes() == b"new"
 
 
-def test_a_log_is_extended_from_an_offset(tmp_path: Path) -> None:
-    """After a crash the end of a log is written again; it must not appear twice."""
-    disk, path = Disk(tmp_path), tmp_path / "log"
-    disk.put(path, b"one\n")
-    disk.extend(path, 4, b"tw")
-
-    grown = disk.extend(path, 4, b"two\nthree\n")
-
-    assert grown
-    assert path.read_bytes() == b"one\ntwo\nthree\n"
-
-
-@pytest.mark.parametrize("there", [b"one\n", None])
-def test_a_log_that_lost_its_beginning_is_left_alone_and_reported(
-    tmp_path: Path, there: bytes | None
-) -> None:
-    """Writing past its end would leave an unnoticed hole of zeros."""
-    path = tmp_path / "log"
-    if there is not None:
-        path.write_bytes(there)
-
-    grown = Disk(tmp_path).extend(path, 100, b"more\n")
-
-    assert not grown
-    assert read_regular_file(path) == there
-
-
 def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     """A log that grows in place would write into the target of the link."""
     precious = tmp_path / "precious"
@@ -88,7 +61,7 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(precious)
 
     with pytest.raises(WriteFailed):
-        Disk(tmp_path).extend(tmp_path / "log", 2, b"more\n")
+        Disk(tmp_path).append(tmp_path / "log", b"more\n")
 
     assert precious.read_bytes() == b"mine"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import ConfigError
-from signoff.observers.notifications import target as module
-from signoff.observers.notifications.target import (
+from signoff.observers import notifications as module
+from signoff.observers.notifications import (
     DeliveryFailed,
     ProgramTarget,
     WebhookTarget,
     build_target,
 )
-from tests.unit.observers.notifications.webhook_server import WebhookServer
+from tests.unit.observers.webhook_server import WebhookServer
 
 BODY = '{"id": "1", "text": "\\u001b[2J"}'
 
