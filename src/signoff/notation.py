@@ -180,6 +180,10 @@ class DryRunPlan(Protocol):
         """What the table leaves out."""
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """What is odd about the files that a run would read."""
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `run --dry-run --json`."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.cli_project import CliProject
-from tests.agent_harness import Behavior, TextReply
+from tests.agent_harness import Behavior, TextReply, TruncatedReply
 from tests.stubs.pair_server import PairServer, served
 from tests.unit.agents.programs import program
 
@@ -133,3 +133,24 @@ def test_run_dry_run_and_doctor_agree_about_what_an_agent_lacks(
             assert not checks[agent]["ready"]
             assert reason in checks[agent]["detail"]
     assert not (project.folder / ".signoff/runs").exists()
+
+
+def test_a_finding_of_an_answer_that_the_server_cut_off_stays(
+    project: CliProject, server: PairServer
+) -> None:
+    """A model that reaches its limit of tokens has said what it has said."""
+    issue = {"evidence": "Just tea.", "finding": "No coffee.", "severity": "HIGH"}
+    whole = json.dumps({"overall": "FAIL", "issues": [issue, issue]})
+    half = TruncatedReply(whole[: whole.rindex("finding")])
+
+    def critic(prompt: str) -> Behavior:
+        is_first = "No coffee." not in prompt
+        return half if "Just tea." in prompt and is_first else answer(prompt)
+
+    server.answer = critic
+    project.write("slogan.yaml", f"{FLOW}max_iterations: 1\n")
+
+    done = project.signoff("run", "slogan.yaml", "--agent", "ollama")
+
+    assert done.returncode == 11, done.stderr
+    assert "HIGH short artifact.md:1: No coffee." in done.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.acceptance.review_project import ReviewProject
+from tests.acceptance.review_project import ReviewProject, finds, issue
 
 LARGE = "All work and no play.\n" * 12_000
 
@@ -78,32 +78,129 @@ def test_a_text_that_cannot_be_read_makes_a_change_incomplete(
     assert "not read (not UTF-8): docs/latin.md" in with_others.out
 
 
-def test_a_file_that_no_constraint_is_about_does_not_count_as_reviewed(
+def cover_only_a(review_project: ReviewProject) -> None:
+    """Leaves the project with constraints that are about one of its two pages."""
+    tone = "summary: Calm.\npaths: ['docs/a.md', 'src/**/*.py']\n"
+    review_project.write(".signoff/constraints/tone.yaml", tone)
+    short = "summary: Short.\npaths: ['docs/a*']\n"
+    review_project.write(".signoff/constraints/short.yaml", short)
+
+
+def test_in_a_folder_a_file_that_no_constraint_is_about_is_left_out_by_rule(
     review_project: ReviewProject,
 ) -> None:
-    review_project.write(".signoff/constraints/tone.yaml", "summary: Calm.\npaths: ['docs/a.md']\n")
+    cover_only_a(review_project)
 
     both = review_project.review("docs")
-    neither = review_project.review("docs/b.md", "--name", "two")
 
     assert both.code == 0
+    assert "reviewing 1 file;" in both.err
     assert "no findings in 1 file\n" in both.out
     assert "left out (no constraint applies): docs/b.md" in both.out
-    assert neither.code == 2
-    assert "nothing to review; left out: 1 no constraint applies" in neither.err
+
+
+def test_in_a_change_a_file_that_no_constraint_is_about_is_left_out_by_rule(
+    review_project: ReviewProject,
+) -> None:
+    cover_only_a(review_project)
+    review_project.commit("rules")
+    review_project.write("docs/a.md", "Changed.\n")
+    review_project.write("docs/b.md", "Changed.\n")
+
+    result = review_project.review("--diff", "HEAD")
+
+    assert result.code == 0
+    assert "left out (no constraint applies): docs/b.md" in result.out
+
+
+def test_a_file_that_is_named_and_covered_by_no_constraint_makes_a_review_incomplete(
+    review_project: ReviewProject,
+) -> None:
+    cover_only_a(review_project)
+
+    result = review_project.review("docs/a.md", "docs/b.md")
+    folder_too = review_project.review("docs", "docs/b.md", "--name", "two")
+    alone = review_project.review("docs/b.md", "--name", "three")
+
+    assert (result.code, folder_too.code, alone.code) == (18, 18, 2)
+    assert "no findings in 1 file\n" in result.out
+    line = "not read (no constraint covers it): docs/b.md"
+    assert line in result.out
+    assert f"nothing to review; {line}" in alone.err
+    shown = review_project.call("show", "one", "--json").json
+    assert (shown["status"], shown["result"]["coverage"]) == (
+        "incomplete",
+        {
+            "complete": False,
+            "not_read": [{"path": "docs/b.md", "reason": "no constraint covers it"}],
+            "left_out": [],
+        },
+    )
+    (invocation,) = review_project.call("export", "sarif", "one").json["runs"][0]["invocations"]
+    assert not invocation["executionSuccessful"]
+    (told,) = invocation["toolExecutionNotifications"]
+    assert told["message"]["text"] == "Not read: docs/b.md (no constraint covers it)."
+    summary = review_project.call("export", "markdown", "one").out
+    assert "- `docs/b.md`: no constraint covers it\n" in summary
+    assert line in review_project.call("export", "github", "one").out
+    review_project.call("report", "one", "-o", "report.html")
+    assert "<code>docs/b.md</code>: no constraint covers it" in review_project.read("report.html")
+
+
+def test_a_named_file_of_a_change_is_reviewed_whatever_it_is_called(
+    review_project: ReviewProject,
+) -> None:
+    review_project.write(".signoffignore", "docs/b.md\n")
+    review_project.write("docs/.hidden.md", "It always works.\n")
+    review_project.write("docs/b.md", "Changed.\n")
+    review_project.script(finds(issue("docs/.hidden.md")))
+
+    by_rule = review_project.review("--diff", "HEAD", "docs")
+    named = review_project.review("--diff", "HEAD", "docs/.hidden.md", "docs/b.md", "--name", "two")
+    cover_only_a(review_project)
+    uncovered = review_project.review("--diff", "HEAD", "docs/b.md", "--name", "three")
+
+    assert by_rule.code == 0
+    assert "left out" in by_rule.out
+    assert named.code == 17
+    assert "1 finding in 2 files" in named.out
+    assert uncovered.code == 18
+    assert "not read (no constraint covers it): docs/b.md" in uncovered.out
+
+
+def test_a_flow_that_names_a_file_is_incomplete_if_no_constraint_covers_it(
+    review_project: ReviewProject,
+) -> None:
+    cover_only_a(review_project)
+    named = FLOW.replace('{globs: ["docs/*.md"]}', "{paths: [docs/a.md, docs/b.md]}")
+    review_project.write("own.yaml", named)
+
+    result = review_project.call("run", "own.yaml", "--name", "one")
+
+    assert result.code == 18
+    assert "not read (no constraint covers it): docs/b.md" in result.out
 
 
 def test_a_review_that_is_cut_off_names_what_was_not_reviewed(
     review_project: ReviewProject,
 ) -> None:
-    review_project.write(".signoff/constraints/short.yaml", "summary: Short.\n")
+    """What was reviewed and paid for before that counts as read."""
+    review_project.write("docs/c.md", LARGE[:20_000])
+    review_project.write("docs/d.md", LARGE[:20_000])
 
     result = review_project.review("docs", "--limit", "calls=1")
+    summary = review_project.call("export", "markdown", "one").out
+    shown = review_project.call("show", "one", "--json").json
+    resumed = review_project.call("resume", "one", "--limit", "calls=2")
 
     assert result.code == 12
-    assert "not read (no finished review against short): docs/a.md, docs/b.md" in result.out
-    summary = review_project.call("export", "markdown", "one").out
-    assert "- `docs/a.md`: no finished review against short\n" in summary
+    assert "tone docs/a.md and 2 more: passed" in result.err
+    assert "not read (no finished review against tone): docs/d.md\n" in result.out
+    assert "not read: 1\n\n- `docs/d.md`: no finished review against tone\n" in summary
+    left = {"path": "docs/d.md", "reason": "no finished review against tone"}
+    assert shown["result"]["coverage"]["not_read"] == [left]
+    assert resumed.code == 0
+    assert "2 calls" in resumed.out
 
 
 def test_a_critic_that_fails_leaves_an_incomplete_review(review_project: ReviewProject) -> None:
@@ -124,6 +221,35 @@ workflow:
 max_iterations: 1
 constraints: {dir: .signoff/constraints}
 """
+
+
+def test_a_pattern_of_files_that_matches_nothing_is_reported(
+    review_project: ReviewProject,
+) -> None:
+    wrong = FLOW.replace('["docs/*.md"]', '["dcos/*.md", "docs/*.md", "!docs/c.md"]')
+    review_project.write("own.yaml", wrong)
+    told = "artifact.globs: 'dcos/*.md' matches no file"
+
+    done = review_project.call("run", "own.yaml", "--name", "one")
+    plain = review_project.call("validate", "own.yaml")
+    strict = review_project.call("validate", "--strict", "own.yaml")
+    dry = review_project.call("run", "own.yaml", "--dry-run")
+
+    assert (done.code, plain.code, strict.code, dry.code) == (0, 0, 2, 0)
+    assert all(told in each.err for each in (done, plain, dry))
+    assert told in strict.out
+    assert told in review_project.read(".signoff/runs/one/live.log")
+    assert "docs/*.md" not in plain.err
+
+
+def test_a_folder_in_which_nothing_is_reviewed_is_named(review_project: ReviewProject) -> None:
+    review_project.write(".gitignore", "made/\n")
+    review_project.write("made/page.md", "It always works.\n")
+
+    result = review_project.review("docs/a.md", "made")
+
+    assert result.code == 0
+    assert "left out (ignored by git, or empty): made/" in result.out
 
 
 def test_a_flow_about_files_is_incomplete_without_one_of_them(

@@ -144,6 +144,10 @@ def test_a_flow_file_starts_from_files_and_writes_them_back(fixable: ReviewProje
     ("flow", "problem"),
     [
         ("artifact: {}\nworkflow: [{step: critique}]\n", "artifact names no files"),
+        (
+            "artifact: {since: main, globs: [a.md]}\nworkflow: [{step: critique}]\n",
+            "globs choose files of the project",
+        ),
         ("artifact: {path: x}\nworkflow: [{step: generate}]\n", "has no generate step"),
         ("artifact: {path: x}\nworkflow: [{step: critique, name: files}]\n", "choose another name"),
         ("output: {write_back: on_approval}\nworkflow: [{step: generate}]\n", "comes from no file"),
@@ -159,16 +163,6 @@ def test_a_wrong_flow_about_files_is_refused(
 
     assert result.code == 2
     assert problem in result.out + result.err
-
-
-def test_a_review_that_fixes_nothing_says_why(review_project: ReviewProject) -> None:
-    """Someone who asked for fixes would otherwise look for them."""
-    review_project.script(finds(issue("docs/b.md", severity="MEDIUM"), contains="FILE docs/b.md"))
-
-    result = review_project.review("docs", "--fix")
-
-    assert result.code == 0
-    assert "nothing was fixed: none of the findings blocks" in result.out
 
 
 def test_a_flow_without_sign_off_fails_until_its_files_can_be_written(
@@ -206,14 +200,6 @@ def test_a_critique_never_becomes_the_text_of_a_file(review_project: ReviewProje
     assert result.code != 0
     assert "the answer is a critique" in result.err + result.out
     assert review_project.read("docs/b.md") == "It always works.\n"
-
-
-def test_a_fix_that_changes_nothing_is_reported_at_once(review_project: ReviewProject) -> None:
-    review_project.script(finds(issue("docs/b.md")), {"step": "fix", "text": "nothing to do"})
-
-    result = review_project.review("docs/b.md", "--fix")
-
-    assert "fix| docs/b.md: the refinement changed nothing" in result.err
 
 
 LINTER = """

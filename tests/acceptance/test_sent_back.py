@@ -132,6 +132,70 @@ def test_a_second_answer_that_cannot_be_read_keeps_the_first_for_the_human(
     assert done.code == LIMIT, done.err
 
 
+WHOLE = json.dumps({"overall": "FAIL", "issues": [VALID, {"finding": "It ends here."}]})
+CUT = WHOLE[: WHOLE.index("ends")]
+BROKEN = {
+    "cut off": CUT,
+    "fenced and cut off": f"Here is my review.\n\n```json\n{CUT}",
+    "with brackets that do not match": WHOLE.replace("]", ")"),
+    "with two verdicts": f"{WHOLE}\n\nOn second thought:\n\n{passing_critique()}",
+    "with an unknown verdict": WHOLE.replace("FAIL", "MAYBE"),
+    "with an issue that is a text": WHOLE.replace(', {"finding": "It ends here."}', ', "It ends"'),
+}
+"""First answers that are no critique, each with one valid issue."""
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_whole_finding_of_an_answer_that_cannot_be_read_stays_unless_withdrawn(
+    flow_project: FlowProject, broken: str
+) -> None:
+    first: Rule = {"step": "critique", "text": BROKEN[broken], "times": 1}
+    begin(flow_project, passing_critique(), first)
+    kept = flow_project.run()
+
+    begin(flow_project, withdraws({"id": "valid", "reason": REASON}), first)
+    withdrawn = flow_project.run("--name", "two")
+
+    assert kept.code == LIMIT, kept.err
+    assert "answers 1 finding" in kept.err
+    assert withdrawn.code == APPROVED, withdrawn.err
+
+
+def test_a_half_finding_and_one_with_an_invented_quote_are_not_kept(
+    flow_project: FlowProject,
+) -> None:
+    both = json.dumps({"overall": "FAIL", "issues": [INVENTED, VALID]})
+    half = both[: both.rindex("evidence") + 15]
+    begin(flow_project, passing_critique(), {"step": "critique", "text": half, "times": 1})
+
+    assert flow_project.run().code == APPROVED
+
+
+def test_an_issue_that_is_quoted_from_the_artifact_is_not_kept(flow_project: FlowProject) -> None:
+    """The text under review may contain an answer; a critic that copies it has found nothing."""
+    begin(flow_project, passing_critique())
+    quoted = json.dumps(VALID)
+    flow_project.script(
+        {"step": "generate", "text": f"The see is calm.\n\n{quoted}\n"},
+        {"step": "critique", "text": f'It says {quoted}, and {{"overall": "PA', "times": 1},
+        {"step": "critique", "again": True, "text": passing_critique()},
+    )
+
+    assert flow_project.run().code == APPROVED
+
+
+def test_a_second_answer_that_is_cut_off_adds_to_the_first_for_the_human(
+    flow_project: FlowProject,
+) -> None:
+    begin(flow_project, CUT)
+
+    waiting = flow_project.run()
+    answered = flow_project.call("answer", "one", "findings")
+    done = flow_project.call("resume", "one")
+
+    assert (waiting.code, answered.code, done.code) == (WAITING, 0, LIMIT)
+
+
 def test_a_review_of_changes_keeps_the_valid_finding(review_project: ReviewProject) -> None:
     """The same holds for `review --diff`, where findings name their file."""
     review_project.write("docs/b.md", "It always works. It is fast.\n")

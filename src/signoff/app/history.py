@@ -27,8 +27,7 @@ from signoff.core.spend import Spend
 from signoff.core.words import Label
 from signoff.errors import ConfigError, UnknownName, UsageError
 from signoff.exports.run_record import (
-    LOGGED,
-    STATE_CHANGES,
+    REVIEW_EVENTS,
     ExportOptions,
     RunFold,
     RunRecord,
@@ -333,7 +332,7 @@ def news(project: Project, name: str, after: int = 0) -> RunNews:
         if before is None and seq > after:
             before = _view(timeline, fold)
         # A review's state is most of its journal, and only its history is needed here.
-        if fold is not None and event.tag in STATE_CHANGES:
+        if fold is not None and event.tag in REVIEW_EVENTS:
             fold.apply(event)
         timeline.apply(event)
     now = _view(timeline, fold)
@@ -447,6 +446,6 @@ class FollowedRuns:
 def _events(project: Project, commit: JournalRow) -> Iterator[ev.Event]:
     """Yields the events of a commit; long texts are read only where a review needs them."""
     plain = decode(commit.events, short_digest)
-    needed = any(data.get("e") in LOGGED for data in plain)
+    needed = any(data.get("e") in REVIEW_EVENTS for data in plain)
     for data in decode(commit.events, project.store.blob) if needed else plain:
         yield ev.from_json(data)

@@ -21,7 +21,7 @@ from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
-from signoff.exports.run_record import STATE_CHANGES
+from signoff.exports.run_record import REVIEW_EVENTS
 from signoff.notation import ResumeReport, RunReport
 from signoff.remedies import Remedy, Resume
 from signoff.runtime.narration import LogLine, Narrator, Weight, describe_answer
@@ -147,8 +147,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
     answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
     fold, events = history_fold(project, row), [event for _, event in events_of(project, row)]
     if fold is not None:
-        # Results of single critics are news for live views only, and locating them takes time.
-        for event in (each for each in events if each.tag in STATE_CHANGES):
+        for event in (each for each in events if each.tag in REVIEW_EVENTS):
             fold.apply(event)
     timeline = Timeline().follow(_with_last_values(events))
     if row.status is not Status.RUNNING:

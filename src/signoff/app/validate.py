@@ -24,9 +24,11 @@ from signoff.app.settings import Settings, load_settings
 from signoff.app.start import StartPlan
 from signoff.app.targets import Target, discover, resolve
 from signoff.app.trust import check_trust
-from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.notation import CompileContext
+
+Checked = tuple[str, Sequence[str]]
+"""The name of a workflow that could be run, and warnings for its author."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def validate(
     if not targets:
         return [*own, *_check_all(settings, context, start_plan)]
 
-    def check(target: str) -> Workflow:
+    def check(target: str) -> Checked:
         planned = start_plan(resolve(target, cwd, context, settings.workflows))
         planned.replacements(agents or {})
         return _check_files(planned)
@@ -104,20 +106,21 @@ def _check_settings(
         yield ValidationResult("settings", None, problems, warnings)
 
 
-def _result(target: str, check: Callable[[], Workflow]) -> ValidationResult:
+def _result(target: str, check: Callable[[], Checked]) -> ValidationResult:
     try:
-        workflow = check()
+        name, warnings = check()
     except InvalidWorkflow as error:
         return ValidationResult(target, None, tuple(error.problems))
     except UsageError as error:
         return ValidationResult(target, None, (Problem(target, str(error)),))
-    return ValidationResult(target, workflow.name, warnings=workflow.warnings)
+    return ValidationResult(target, name, warnings=tuple(warnings))
 
 
-def _check_files(planned: StartPlan) -> Workflow:
-    """Returns a workflow after reading the files that a run of it would read."""
-    planned.dry_run()
-    return planned.target.workflow
+def _check_files(planned: StartPlan) -> Checked:
+    """Returns what is odd about a workflow and the files that a run of it would read."""
+    workflow, dry_run = planned.target.workflow, planned.dry_run()
+    about_files = dry_run.warnings if dry_run is not None else ()
+    return workflow.name, (*workflow.warnings, *about_files)
 
 
 def _check_all(

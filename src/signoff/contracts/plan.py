@@ -17,6 +17,8 @@ class ContractPlan:
     steps: Sequence[Mapping[str, Any]]
     database: str | None
     columns: Sequence[str] = ("STEP", "DONE BY", "BEFORE", "AFTER")
+    warnings: Sequence[str] = ()
+    """None: it reads no files."""
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:

@@ -6,7 +6,7 @@ rules decide about each answer and the runtime performs the decision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -53,5 +53,10 @@ class CheckedCall(Generic[T]):
     """Returns the value of an answer, or raises `AgentBadOutput` with every problem."""
     retries: int
     otherwise: Otherwise[T] | None
+    salvage: Callable[[str], Sequence[str]] | None = None
+    """Keeps what counts of an answer that cannot be read; returns what to tell the agent about it.
+
+    Unlike `read`, it also gets the beginning of an answer that the agent was stopped in.
+    """
     show_previous: bool = True
     """Whether a retry shows the previous answer; very small models would copy it."""

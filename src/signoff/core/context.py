@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
-from signoff.core.chance import Chance
 from signoff.core.checked import Checked, CheckedCall, Otherwise
 from signoff.core.effects import (
     CommandResult,
@@ -26,6 +25,28 @@ from signoff.core.effects import (
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
 from signoff.errors import UsageError
+
+# What `ctx.random()` returns.
+
+
+class Chance(Protocol):
+    """A random number generator, such as `random.Random`."""
+
+    def random(self) -> float:
+        """Returns a number from 0 up to 1."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """Returns a number between two others."""
+
+    def randint(self, a: int, b: int) -> int:
+        """Returns an integer between two others, both included."""
+
+    def choice(self, seq: Sequence[T]) -> T:
+        """Returns a random element."""
+
+    def shuffle(self, x: list[Any]) -> None:
+        """Shuffles a list in place."""
+
 
 T = TypeVar("T")
 
@@ -153,6 +174,7 @@ class StepContext:
         read: Callable[[Reply], T] | None = None,
         retries: int = 1,
         otherwise: Otherwise[T] | Request | None = None,
+        salvage: Callable[[str], Sequence[str]] | None = None,
         show_previous: bool = True,
         system: str | None = None,
         model: str | None = None,
@@ -171,7 +193,8 @@ class StepContext:
         `AgentBadOutput` with every problem. The agent is asked up to `retries` times more,
         shown its previous answer (unless `show_previous` is off) and the problems; then a
         human chooses from `otherwise`, or the error is raised where there is none. The
-        result is a `Checked`.
+        result is a `Checked`. `salvage(text)` keeps what counts of an answer that `read` cannot
+        use at all, such as one that was cut off, and returns lines about it for the agent.
 
         `files` are texts the agent works on in a fresh folder of their own, in place of a
         `workspace`; with `edit`, the reply's `contents` are the edited texts. `about` has in
@@ -206,7 +229,7 @@ class StepContext:
         effect = Effect(EffectKind.ASK, key, payload, crash, timeout, material, own_schema, stated)
         if read is None:
             return self._perform(effect)
-        call = CheckedCall(effect, read, retries, _otherwise(otherwise), show_previous)
+        call = CheckedCall(effect, read, retries, _otherwise(otherwise), salvage, show_previous)
         return self._port().ask_checked(self, call)
 
     def command(

@@ -67,6 +67,27 @@ def find_end(text: str, start: int) -> int:
     raise NotJson("it was cut off: it never ends")
 
 
+def find_closed_objects(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the start and end of every object that is whole, inner ones before outer ones.
+
+    Unlike `find_objects`, it finds what is inside an object that never ends.
+    """
+    first = _OBJECT.search(text)
+    opened: list[tuple[str, int]] = []
+    for piece in _PIECE.finditer(text, first.start()) if first is not None else ():
+        mark = piece.group()
+        if mark in _CLOSES:
+            opened.append((_CLOSES[mark], piece.start()))
+        elif mark in "]}":
+            closing, start = opened.pop() if opened else ("", 0)
+            if closing == mark == "}":
+                yield start, piece.end()
+        # After a quotation mark without a partner, words and brackets cannot be told apart. The
+        # bound on depth keeps the text of all these objects together linear.
+        if mark == '"' or len(opened) > MAX_DEPTH:
+            return
+
+
 def strip_code_fence(text: str) -> str:
     """Returns a text without the single code fence around its JSON, or unchanged."""
     stripped = text.strip()

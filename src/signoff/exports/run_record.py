@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
@@ -23,20 +23,14 @@ from signoff.runtime.narration import LogLine, Narrator
 from signoff.runtime.store_port import JournalRow
 from signoff.runtime.timeline import ERROR_KEY, Timeline
 
-if TYPE_CHECKING:
-    from signoff.review.history import ReviewHistory
-
-
-STATE_CHANGES = frozenset(
+REVIEW_EVENTS = frozenset(
     kind.tag
     for kind in (
-        *(ev.RunStarted, ev.StepWorked, ev.Escalated, ev.StepFinished),
+        *(ev.RunStarted, ev.StepWorked, ev.Escalated, ev.StepFinished, ev.ItemFinished),
         *(ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced),
     )
 )
-"""The events that a finished review is made of; the calls of its agents are not."""
-LOGGED = STATE_CHANGES | {ev.ItemFinished.tag}
-"""With what each critic has found, which a log tells as soon as it is known."""
+"""The events that a review is made of; the calls of its agents are not."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ class RunRecord:
         for _, text in self.journal:
             for data in decode(text, self.blob):
                 # The calls of agents are most of a journal, and no part of the history.
-                if data.get("e") in STATE_CHANGES:
+                if data.get("e") in REVIEW_EVENTS:
                     fold.apply(ev.from_json(data))
         return fold.history
 
@@ -118,8 +112,7 @@ class RunFold:
     def apply(self, event: ev.Event) -> list[LogLine]:
         """Applies one event."""
         news: Sequence[ReviewNews] = ()
-        relevant = LOGGED if self._narrator is not None else STATE_CHANGES
-        if self._history is not None and event.tag in relevant:
+        if self._history is not None and event.tag in REVIEW_EVENTS:
             news = self._history.apply(event)
         rest = _without_state(event)
         if self._narrator is not None:

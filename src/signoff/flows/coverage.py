@@ -10,7 +10,7 @@ from typing import Any
 from signoff.core.words import FindingStatus
 from signoff.documents.globs import matches
 from signoff.flows.files.skipping import file_coverage
-from signoff.flows.state import reading_key
+from signoff.flows.state import critiques_in, reading_key
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.coverage import (
     ConstraintResult,
@@ -28,12 +28,20 @@ EXECUTES = "it would execute the change"
 
 
 def run_coverage(
-    state: Mapping[str, Any], description: Mapping[str, Any], files: Collection[str]
+    state: Mapping[str, Any],
+    description: Mapping[str, Any],
+    files: Collection[str],
+    items: Iterable[Any] = (),
 ) -> ReviewCoverage:
-    """Returns what a run that has ended has not read; `files` are the paths of its artifact."""
+    """Returns what a run that has ended has not read; `files` are the paths of its artifact.
+
+    `items` are the results of reviews in a step that was cut off: they were made and paid for,
+    although the step has not stored them.
+    """
     found = file_coverage(state.get(SKIPPED) or {})
     unchecked = [NotRead(f"constraint {name}", why) for name, why in _unchecked(state)]
-    missed = _unread(state.get("readings") or {}, description.get("source") or {}, files)
+    read = {*(state.get("readings") or {}), *(key for item in items for key in _keys_in(item))}
+    missed = _unread(read, description.get("source") or {}, files)
     return ReviewCoverage((*unchecked, *found.left_out), (*found.missed, *missed))
 
 
@@ -95,8 +103,14 @@ def _unchecked(state: Mapping[str, Any]) -> list[tuple[str, str]]:
     return sorted((state.get(UNCHECKED) or {}).items())
 
 
+def _keys_in(result: Any) -> Iterator[str]:
+    for each in critiques_in(result):
+        for path in each.get("paths") or ("",):
+            yield reading_key(each["constraint_id"], each["reviewer"], path)
+
+
 def _unread(
-    readings: Mapping[str, Any], source: Mapping[str, Any], files: Collection[str]
+    readings: Collection[str], source: Mapping[str, Any], files: Collection[str]
 ) -> Iterator[NotRead]:
     """Yields each file and constraint of which no review was finished."""
     steps = (source.get("flow") or {}).get("workflow") or ()

@@ -59,7 +59,7 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
     if view.has_files:
         finished = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
-        return files_end(view, output.dir, description, finished=finished)
+        return files_end(view, output.dir, description, state.items.values(), finished=finished)
     if state.status is Status.COMPLETED:
         return _finished(state, view, output)
     return _unfinished_end(state, view, output, blocking_severities(description))

@@ -47,6 +47,8 @@ class FlowHistory:
         self._versions: list[Version] = []
         self._rounds: dict[int, _RoundFacts] = {}
         self._issues: dict[str, Mapping[str, Any]] = {}
+        self._items: list[Any] = []
+        """The results of reviews in a step that has not ended."""
         self._held_back = False
         """Whether the result of the current step waits for a human, and was followed already."""
 
@@ -62,15 +64,18 @@ class FlowHistory:
             case ev.RunStarted(entry=entry):
                 self._step = entry
             case ev.ItemFinished(result=result):
+                self._items.append(result)
                 return [self._reported(each) for each in critiques_in(result)]
             case ev.StepWorked(delta=delta) | ev.Escalated(delta=delta) if delta:
                 self._held_back = True
                 return self._step_done(delta, event.at)
             case ev.AttemptFailed() | ev.AttemptOpened() | ev.AttemptReplaced():
                 self._held_back = False
+                self._items.clear()
             case ev.StepFinished():
                 news = [] if self._held_back else self._step_done(event.delta, event.at)
                 self._held_back = False
+                self._items.clear()
                 self._step, self._round = event.to or "", event.round
                 return news
         return []
@@ -100,7 +105,7 @@ class FlowHistory:
             written=values.get("written") or {},
             best=self._best(),
             read_by=constraint_results(values, content, findings),
-            coverage=run_coverage(values, self._description, self._paths),
+            coverage=run_coverage(values, self._description, self._paths, self._items),
         )
 
     @property

@@ -15,13 +15,13 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
-from signoff.flows.state import PREPARED, FlowState
+from signoff.flows.state import FILE_WARNINGS, PREPARED, FlowState
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import judge_prompt
 from signoff.flows.steps.critic import PATHS, review_prompt
+from signoff.flows.steps.critique import Reading
 from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
-from signoff.flows.steps.reading import Reading
 from signoff.flows.steps.refine import revision_prompt
 from signoff.notation import AgentJob, Ask
 from signoff.runtime.amounts import count
@@ -136,7 +136,9 @@ class FlowPlan:
     steps: tuple[PlannedStep, ...]
     rounds: int
     warnings: tuple[str, ...] = ()
-    """About the flow; only for programs, since every start of a run prints them anyway."""
+    """About the files that were read; a run that starts has them in its log."""
+    flow_warnings: tuple[str, ...] = ()
+    """Only for programs, since every start of a run prints them anyway."""
     verify: VerifyConfig | None = None
     columns: Sequence[str] = field(default=COLUMNS)
 
@@ -188,7 +190,11 @@ class FlowPlan:
     def facts(self) -> Mapping[str, Any]:
         """The plan as plain values."""
         steps = [each.to_json() for each in self.steps]
-        return {"plan": steps, "calls": self.calls, "warnings": list(self.warnings)}
+        return {
+            "plan": steps,
+            "calls": self.calls,
+            "warnings": [*self.flow_warnings, *self.warnings],
+        }
 
     @property
     def calls(self) -> dict[str, int]:
@@ -255,7 +261,8 @@ def plan(workflow: Workflow) -> FlowPlan:
         PlannedStep(step, tuple(_calls(flow, step, state))) for step in flow.config.workflow
     )
     config = flow.config
-    return FlowPlan(steps, config.max_iterations, workflow.warnings, config.verify)
+    warnings = tuple(files.get(FILE_WARNINGS, ()))
+    return FlowPlan(steps, config.max_iterations, warnings, workflow.warnings, config.verify)
 
 
 def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:

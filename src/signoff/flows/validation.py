@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
+from signoff.flows.flow import select_reviewers
 from signoff.flows.model import GenflowConfig
-from signoff.flows.routing import select_reviewers
 from signoff.flows.sections import RoutingConfig
 from signoff.flows.step import (
     FILES_STEP,
@@ -92,6 +92,9 @@ def _starts_from_files(config: GenflowConfig, kinds: Sequence[StepKind]) -> Iter
     source = config.artifact
     if source is not None and not (source.every_path or source.globs or source.since):
         yield Mistake(("artifact",), "artifact names no files", "add path, paths, globs or since")
+    if source is not None and source.since and source.globs:
+        what = "globs choose files of the project, and since those of a change"
+        yield Mistake(("artifact", "globs"), what, "name paths, or paths of each constraint")
 
 
 def _sign_offs(config: GenflowConfig) -> Iterator[Mistake]:

@@ -82,7 +82,7 @@ def _unjudged(config: GenflowConfig) -> Iterator[Mistake]:
         return
     for position, step in enumerate(config.workflow):
         if step.step is StepKind.CRITIQUE and not _is_judged(config.workflow[position + 1 :]):
-            what = f"no judge sees the findings of {step.id!r}, so they do not block"
+            what = f"no judge sees the findings of {step.id!r}; those that block stay open"
             yield Mistake(("workflow", position), what, "a judge after it, not of scope: previous")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from signoff.core.effects import ProductPrompt
 from signoff.profiles.code_files import fenced
 from signoff.profiles.model import ApprovalResult
-from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider
+from signoff.profiles.transitions import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.review.decision import read_decision
 from signoff.review.own_words import Material
 

@@ -19,16 +19,18 @@ from typing import Any
 
 from signoff.core.effects import Reply
 from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
+from signoff.documents.lenient_json import find_closed_objects, load_strict
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import (
     DEFAULT_MAX_FINDINGS,
+    MOST_ISSUES,
     Critique,
     CritiqueIssue,
     Overall,
     Withdrawal,
 )
 from signoff.review.edit import Edit, EditKind
-from signoff.review.own_words import Material
+from signoff.review.own_words import Claim, Material
 from signoff.review.reply_text import (
     ADJUDICATION,
     CRITIQUE,
@@ -58,6 +60,8 @@ MOST_PROBLEMS = 20
 MOST_WITHDRAWALS = 500
 LAST_LINE = 10**9
 LONGEST_EDIT = 200_000
+_ISSUE_KEYS = ("finding", "evidence")
+"""What an object in a broken reply has if it is an issue."""
 
 # Ids that are safe in decisions and file names; any other id from an agent is replaced.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}")
@@ -111,6 +115,45 @@ def parse_critique(
     if unknown_severities:
         raise Unreadable("", *unknown_severities, value=critique)
     return limit_issues(critique, most_issues, lambda issue: issue.severity in block_on)
+
+
+def find_whole_issues(
+    text: str,
+    *,
+    rules: Mapping[str, Severity],
+    owner: Callable[[CritiqueIssue], str],
+    material: Material,
+    by_file: bool,
+) -> list[CritiqueIssue]:
+    """Returns the issues that are whole in a reply that is no critique, such as half of one.
+
+    Nothing is repaired here, and nothing that is quoted from the `material` counts.
+    """
+    issues: list[CritiqueIssue] = []
+    last = -1
+    for start, end in find_closed_objects(text[:LONGEST_REPLY]):
+        # An object around one that was taken is the critique itself.
+        if start > last and len(issues) < MOST_ISSUES:
+            issue = _whole_issue(text[start:end], rules, material, by_file=by_file)
+            issues += [issue] if issue is not None else []
+            last = start if issue is not None else last
+    return with_unique_ids(issues, owner)
+
+
+def _whole_issue(
+    source: str, rules: Mapping[str, Severity], material: Material, *, by_file: bool
+) -> CritiqueIssue | None:
+    if not all(f'"{key}"' in source for key in _ISSUE_KEYS):
+        return None
+    try:
+        value = load_strict(source, strict=False)
+        if not all(isinstance(value.get(key), str) for key in _ISSUE_KEYS):
+            return None
+        issue = _issue(Fields(value, "the issue"), rules, by_file=by_file)
+    except (ValueError, Unreadable):
+        return None
+    texts = tuple(filter(None, (issue.finding, issue.impact, issue.suggested_fix)))
+    return None if material.quotes(Claim(source, None, texts, alone=False)) else issue
 
 
 def limit_issues(

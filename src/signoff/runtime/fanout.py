@@ -282,8 +282,12 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
             return Checked(call.read(reply), sent_back=sent_back)
         except AgentBadOutput as error:
             bad = error
+            beginning = reply.text if reply is not None else error.partial
             reply = reply or Reply(error.answer)
-        last: Checked[Any] = Checked(bad.value, bad.problems, sent_back, reply=reply)
+        wrong = bad.problems
+        if call.salvage is not None and bad.value is None:
+            wrong = (*wrong, *call.salvage(beginning or reply.text))
+        last: Checked[Any] = Checked(bad.value, wrong, sent_back, reply=reply)
         fact = FellShort(str(bad), usable=bad.usable)
         tried = RequestPosition(attempt, call.retries)
         decision, last = await _decide(ctx, call.otherwise, last, tried, fact)

@@ -5,6 +5,7 @@ import pytest
 from signoff.documents.lenient_json import (
     MAX_REPAIRED_CHARACTERS,
     NotJson,
+    find_closed_objects,
     find_end,
     find_objects,
     load,
@@ -92,6 +93,21 @@ def test_objects_are_found_between_prose_fences_and_templates() -> None:
     found = [text[start:end] for start, end in find_objects(text)]
 
     assert found == ['{"a": {"b": "}"}}', '{"c": 1}']
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ('{"a": [{"b": {"c": 1}}, {"d": "}', ['{"c": 1}', '{"b": {"c": 1}}']),
+        ('{"a": ({"b": 1}], {"c": 2}', ['{"b": 1}', '{"c": 2}']),
+        ('{"a": "x', []),
+        ("no object", []),
+        ('{"a":' * 5_000 + "1" + "}" * 5_000, []),
+    ],
+)
+def test_whole_objects_are_found_in_one_that_never_ends(text: str, closed: list[str]) -> None:
+    """What is inside an answer that was cut off can be read all the same."""
+    assert [text[start:end] for start, end in find_closed_objects(text)] == closed
 
 
 def test_mismatched_brackets_are_refused() -> None:

@@ -94,8 +94,8 @@ def test_findings_that_no_judge_sees_are_reported() -> None:
 
     assert warnings(changed(USUAL, workflow=seen), TONE) == []
     assert warnings(changed(USUAL, workflow=unseen), TONE) == [
-        "no judge sees the findings of 'critique_1', so they do not block",
-        "no judge sees the findings of 'critique_5', so they do not block",
+        "no judge sees the findings of 'critique_1'; those that block stay open",
+        "no judge sees the findings of 'critique_5'; those that block stay open",
     ]
 
 

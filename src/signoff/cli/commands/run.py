@@ -234,6 +234,8 @@ def _show_plan(planned: StartPlan, out: Output) -> None:
     dry_run = planned.dry_run()
     if dry_run is not None:
         out.table(dry_run.columns, dry_run.rows)
+        for warning in dry_run.warnings:
+            out.warn(warning)
         for note in dry_run.notes:
             out.prose(note, hang="  ")
         out.line()

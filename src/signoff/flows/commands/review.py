@@ -97,8 +97,8 @@ def command(
     It is a shortcut: the command builds a review flow with `artifact:` and runs it, so `show`,
     `resume` and all other commands work with it. The exit code is 0 if nothing blocks, also
     if a change has no files to review; 17 if blocking findings are open or, without --write,
-    were fixed only in copies; and 18 if a file is too large or unreadable, so that the review is
-    incomplete.
+    were fixed only in copies; and 18 if the review is incomplete: a file is too large or
+    unreadable, or one that you name is covered by no constraint.
 
     Examples:
       signoff review README.md --preset docs
@@ -208,7 +208,7 @@ class _Review:
         from signoff.app.home import Home, expected_home
         from signoff.app.start import plan
         from signoff.flows.coverage import EXECUTES
-        from signoff.flows.files.prepared import prepared
+        from signoff.flows.files.prepared import covered, prepared
         from signoff.flows.review_flow import (
             OPTION,
             TARGET,
@@ -244,6 +244,7 @@ class _Review:
         )
         workflow = planned.target.workflow
         flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
+        selection = covered(flow, selection)
         params = prepared(
             flow,
             selection,
@@ -401,6 +402,8 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
     dry_run = planned.dry_run()
     if dry_run is not None:
         out.table(dry_run.columns, dry_run.rows)
+        for warning in dry_run.warnings:
+            out.warn(warning)
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")

@@ -40,7 +40,10 @@ _FINISHED = frozenset(
     {Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING, Status.INCOMPLETE}
 )
 """Statuses of a review that was not cut off."""
-REMEDY = "the review is incomplete: split these files, or leave them out in .signoffignore"
+REMEDY = (
+    "the review is incomplete: make these files readable and covered by a constraint, or leave "
+    "them out (.signoffignore)"
+)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from signoff.errors import UnsafePath
@@ -17,9 +17,17 @@ from signoff.store.rundir.layout import EndView
 
 
 def files_end(
-    view: FlowState, folder: str, description: Mapping[str, Any], *, finished: bool
+    view: FlowState,
+    folder: str,
+    description: Mapping[str, Any],
+    items: Iterable[Any],
+    *,
+    finished: bool,
 ) -> EndView:
-    """Returns what a run about files leaves; one that only reviewed leaves a list of findings."""
+    """Returns what a run about files leaves; one that only reviewed leaves a list of findings.
+
+    `items` are the results of reviews in a step that was cut off.
+    """
     findings = view.ledger.open(blocking_severities(description))
     version = ArtifactVersion(view.files)
     guide = f"{folder}/{STATUS}"
@@ -29,7 +37,7 @@ def files_end(
         f"{count(len(view.files), 'file')} reviewed.",
     ]
     note = written_note(view.written)
-    coverage = run_coverage(view.raw, description, view.files)
+    coverage = run_coverage(view.raw, description, view.files, items)
     notes = [*([note] if note else []), *coverage.lines()]
     if note:
         lines += ["", "## Files of the project", "", f"{note}."]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+from signoff.documents.globs import matches
 from signoff.errors import UsageError
 from signoff.flows.decision_file import read_decisions
 from signoff.flows.files.ignore_comments import unknown_ignores
@@ -25,7 +26,8 @@ class NothingToReviewError(UsageError):
     """No file is left that a critic could read."""
 
     def __init__(self, selection: Selection) -> None:
-        super().__init__(f"there is nothing to review{skipped_note(selection)}")
+        lines = ["there is nothing to review", *selection.coverage.lines()]
+        super().__init__("; ".join(lines))
         self.selection = selection
 
 
@@ -58,12 +60,13 @@ def prepared(
     `decisions` are those of the project unless others are given, and `trusted` the texts whose
     comments may dismiss findings. `unchecked` are constraints that are left out, and why.
     """
-    selection = _with_rules(flow, selection)
+    source = flow.config.artifact
+    unmatched = _unmatched(source.globs if source is not None else (), selection)
+    selection = covered(flow, selection)
     if not selection.files:
         raise NothingToReviewError(selection)
-    source = flow.config.artifact
     every_line = source is not None and source.all_lines
-    warnings = unknown_ignores(flow, selection.files)
+    warnings = [*unmatched, *unknown_ignores(flow, selection.files)]
     known = read_decisions(flow.home) if decisions is None else decisions
     version, renamed = ArtifactVersion(selection.files), selection.renamed
     today = date.today()  # noqa: DTZ011  # decisions hold by the user's own calendar
@@ -84,17 +87,35 @@ def prepared(
     }
 
 
-def _with_rules(flow: Flow, selection: Selection) -> Selection:
-    """Returns a selection without the files that no critic reads against any constraint."""
+def _unmatched(globs: Sequence[str], selection: Selection) -> list[str]:
+    """Returns a warning for each pattern that is about no file: it may be misspelled."""
+    paths = (*selection.files, *selection.skipped)
+    return [
+        f"artifact.globs: {pattern!r} matches no file"
+        for pattern in globs
+        if not pattern.startswith("!") and not any(matches([pattern], path) for path in paths)
+    ]
+
+
+def covered(flow: Flow, selection: Selection) -> Selection:
+    """Returns a selection without the files that no critic reads against any constraint.
+
+    In a folder or a change, a rule leaves them out. A file that the user named is missing from the
+    review, because whoever names a file expects a verdict about it.
+    """
     rules = [each for step in flow.of_kind(StepKind.CRITIQUE) for each in flow.selected(step)]
     unruled = [path for path in selection.files if not any(r.applies_to(path) for r in rules)]
     if not rules or not unruled:
         return selection
+
+    def why(path: str) -> Skip:
+        return Skip.UNCOVERED if path in selection.named else Skip.UNRULED
+
     return replace(
         selection,
         files={path: text for path, text in selection.files.items() if path not in unruled},
         base={path: text for path, text in selection.base.items() if path not in unruled},
-        skipped={**selection.skipped, **dict.fromkeys(unruled, Skip.UNRULED.value)},
+        skipped={**selection.skipped, **{path: why(path).value for path in unruled}},
     )
 
 

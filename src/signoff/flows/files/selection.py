@@ -8,7 +8,7 @@ files that are binary or empty. A file that is too large or unreadable is missin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -51,6 +51,8 @@ class Selection:
     """Of a change: where a file was before."""
     deleted: tuple[str, ...] = ()
     intent: str = ""
+    named: frozenset[str] = frozenset()
+    """The files that the user named one by one: no rule may leave them out in silence."""
 
     @property
     def coverage(self) -> ReviewCoverage:
@@ -71,10 +73,14 @@ class FileSelector:
     def select(self, paths: Sequence[str], globs: Sequence[str] = ()) -> Selection:
         """Returns the files that paths and patterns name; raises `UsageError` for a wrong one."""
         skipped: dict[str, str] = {}
-        named = list(dict.fromkeys(p for path in paths for p in self._named(path)))
+        named = self._named(paths)
         found = dict.fromkeys(named)
-        for folder in dict.fromkeys(path for path in paths if self._is_folder(path)):
-            found |= dict.fromkeys(self._in_folder(self._inside(folder), skipped))
+        for path in dict.fromkeys(path for path in paths if self._is_folder(path)):
+            folder, known = self._inside(path), len(skipped)
+            inside = self._in_folder(folder, skipped)
+            found |= dict.fromkeys(inside)
+            if not inside and len(skipped) == known:
+                skipped.setdefault(f"{folder}/", Skip.NO_FILES.value)
         if globs:
             others: dict[str, str] = {}
             matched = [p for p in self._in_folder(".", others) if matches(globs, p)]
@@ -82,7 +88,8 @@ class FileSelector:
             skipped |= {path: why for path, why in others.items() if matches(globs, path)}
         _check_number(len(found))
         files = dict(self._read(list(found), set(named), skipped))
-        return Selection(files, {p: why for p, why in skipped.items() if p not in files})
+        skipped = {path: why for path, why in skipped.items() if path not in files}
+        return Selection(files, skipped, named=frozenset(named))
 
     def changed_since(self, revision: str, paths: Sequence[str], intent: str = "") -> Selection:
         """Returns the files that have changed since a revision, and what they were before."""
@@ -94,11 +101,15 @@ class FileSelector:
         _check_number(len(changes))
         skipped: dict[str, str] = {}
         present = [each for each in changes if not each.deleted]
-        wanted = self._worth_reading(repository, [each.path for each in present], skipped)
+        # Where no file has a name that is on the disk, the user named one that was deleted.
+        named = frozenset(self._named(path for path in paths if (self.cwd / path).exists()))
+        others = [each.path for each in present if each.path not in named]
+        kept = named.union(self._worth_reading(repository, others, skipped))
+        wanted = [each.path for each in present if each.path in kept]
         base = _base_texts(repository, commit, present)
         # A change could call its own files generated; then only what they were before counts.
         doubted = set() if self.trusted is None else _not_generated(base)
-        files = dict(self._read(wanted, doubted, skipped, refuse=False))
+        files = dict(self._read(wanted, doubted | named, skipped, refuse=False))
         for path in repository.filtered([*files]):
             del files[path]
             skipped[path] = Skip.FILTERED.value
@@ -112,6 +123,7 @@ class FileSelector:
             renamed={e.path: e.old_path for e in chosen if _is_renamed(e)},
             deleted=tuple(each.path for each in changes if each.deleted and is_utf8(each.path)),
             intent=intent or repository.messages(commit),
+            named=named,
         )
 
     def repository(self) -> Repository:
@@ -135,15 +147,16 @@ class FileSelector:
     def _is_folder(self, path: str) -> bool:
         return (self.cwd / path).is_dir()
 
-    def _named(self, path: str) -> Iterator[str]:
-        """Yields a file that the user names; folders are looked into later."""
-        relative = self._inside(path)
-        whole = self.cwd / path
-        if whole.is_dir():
-            return
-        if not whole.exists():
-            raise UsageError(f"there is no file or folder {path!r}")
-        yield relative
+    def _named(self, paths: Iterable[str]) -> list[str]:
+        """Returns the files that the user names; folders are looked into later."""
+        named = dict[str, None]()
+        for path in paths:
+            relative = self._inside(path)
+            if not (self.cwd / path).exists():
+                raise UsageError(f"there is no file or folder {path!r}")
+            if not self._is_folder(path):
+                named[relative] = None
+        return list(named)
 
     def _inside(self, path: str) -> str:
         """Returns a path as seen from the project; raises `UsageError` for one outside of it."""

@@ -56,7 +56,11 @@ class Skip(Enum):
     LINK = "link"
     GONE = "missing"
     BUILT = "build folder"
+    NO_FILES = "ignored by git, or empty"
+    """A whole folder: git does not list what it ignores."""
     UNRULED = "no constraint applies"
+    UNCOVERED = "no constraint covers it"
+    """Of a file that the user named: to leave it out would pass for a review of it."""
     LARGE = "too large"
     ENCODING = "not UTF-8"
     NAME = "named in another encoding"
@@ -70,7 +74,12 @@ class Skip(Enum):
         return self not in _MISSED
 
 
-_MISSED = frozenset({Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE, Skip.FILTERED})
+_MISSED = frozenset(
+    {
+        *(Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE, Skip.FILTERED),
+        Skip.UNCOVERED,
+    }
+)
 
 
 def file_coverage(skipped: Mapping[str, str]) -> ReviewCoverage:

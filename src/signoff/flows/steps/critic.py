@@ -25,8 +25,8 @@ from signoff.core.words import FindingStatus
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, files_label
+from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.decision_material import judging_material
-from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
 from signoff.flows.steps.verify import Verifier
@@ -42,7 +42,7 @@ from signoff.review.identity import assign_lines, identify
 from signoff.review.lasting_decision import dismiss_commented, dismiss_rules, is_commented
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
-from signoff.review.parsing import limit_issues, parse_critique, with_unique_ids
+from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
 from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import critic_prompt
 from signoff.review.review_scope import ReviewScope
@@ -78,9 +78,11 @@ class ReviewQuestion:
 
 
 @dataclass(frozen=True)
-class CriticHandler(FlowHandler):
+class CriticHandler:
     """The handler of one item of a critique step: an agent, and a constraint or several."""
 
+    flow: Flow
+    step: WorkflowStep
     state: FlowState
     paths: tuple[str, ...] = ()
     """The files that an item is about; empty if the artifact is one text."""
@@ -176,9 +178,11 @@ class CriticHandler(FlowHandler):
             prompt,
             key="+".join(each.id for each in scope.constraints),
             read=partial(self._read, unread, scope, prompt, valid, quotes_artifact=not exact),
+            salvage=None if exact else partial(self._salvage, unread, scope, prompt, valid),
             otherwise=Otherwise(partial(self._unusable, scope, unread, valid), key="unusable"),
             about=self._about(scope),
-            **self.call_options,
+            model=self.step.model,
+            timeout=self.step.timeout,
             **(self._check_options(scope, agent) if exact else {}),
         )
         certain = exact or checked.answer is not None
@@ -260,17 +264,46 @@ class CriticHandler(FlowHandler):
         if not problems:
             return critique
         marked = mark_unverified(critique, found)
-        problems += valid.keep(
+        problems += self._keep_valid(marked, scope, valid)
+        usable = not (unreadable or found.contradiction)
+        raise AgentBadOutput("", *problems, value=marked, usable=usable)
+
+    def _salvage(
+        self,
+        unread: Critique,
+        scope: ReviewScope,
+        prompt: ProductPrompt,
+        valid: OpenIssues,
+        text: str,
+    ) -> list[str]:
+        """Keeps the valid issues of a reply that is no critique, such as one that was cut off.
+
+        They get no benefit of doubt: their quotes and rules are checked like those of any answer.
+        """
+        issues = find_whole_issues(
+            text,
+            rules=scope.severities,
+            owner=scope.owner,
+            material=self._material(prompt),
+            by_file=bool(self.paths),
+        )
+        block_on = self.flow.config.adjudication.block_on
+        critique, _ = self._with_files(replace(unread, issues=tuple(issues)), strict=True)
+        critique = valid.merged(critique, scope.owner, block_on)
+        found = find_problems(critique, self.state.content.text, block_on)
+        return self._keep_valid(mark_unverified(critique, found), scope, valid)
+
+    def _keep_valid(self, critique: Critique, scope: ReviewScope, valid: OpenIssues) -> list[str]:
+        """Keeps the issues of an answer that is sent back; returns what to tell the critic."""
+        return valid.keep(
             [
                 issue
-                for issue in marked.issues
+                for issue in critique.issues
                 if not issue.unverified
                 and scope.is_known(issue)
                 and bool(issue.path) is bool(self.paths)
             ]
         )
-        usable = not (unreadable or found.contradiction)
-        raise AgentBadOutput("", *problems, value=marked, usable=usable)
 
     def _with_files(self, critique: Critique, *, strict: bool) -> tuple[Critique, list[str]]:
         """Returns a critique whose issues are about files of this review, and what was wrong."""
