@@ -16,7 +16,7 @@ ALLOWED = {
     "signoff/profiles/review_meta.py": "reads a format with a field `issues_critical`",
     "signoff/skills/types.py": "defines the levels of confidence, one of which is `medium`",
     "signoff/review/policy.py": "implements the trigger `conflicting_criticals`",
-    "signoff/store/rundir/questions.py": "uses `critical` as the priority of a question",
+    "signoff/store/rundir/answers.py": "uses `critical` as the priority of a question",
 }
 """Modules that mean one particular severity, or something else of the same name."""
 
