@@ -38,7 +38,7 @@ from signoff.core.step import Result
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
 from signoff.runtime.store_port import Store
-from signoff.store.rundir.projection import Projection
+from signoff.store.rundir.directory import Projection
 from signoff.store.sqlite import SqliteStore
 
 AGENT = "at-once"

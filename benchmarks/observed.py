@@ -23,7 +23,7 @@ from benchmarks.sample import Figures
 from benchmarks.sizes import FULL, Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.app.run_records import stored_record
-from signoff.observers.notifications.notifier import Notifier
+from signoff.observers.notifications import Notifier
 from signoff.observers.otel import otel_observer
 from signoff.observers.queued import QueuedObserver, close_observers
 from signoff.observers.run_log import LogOutput

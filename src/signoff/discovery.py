@@ -1,4 +1,4 @@
-"""Finds workflows in Python modules, by the name `WORKFLOW`.
+"""Finds definitions by name: workflows in Python modules, and what notations find by syntax alone.
 
 Every file is parsed first, and only files that assign `WORKFLOW` are imported, so a search runs no
 unrelated code. Files that cannot be used and names that are used twice are all reported together.
@@ -7,20 +7,78 @@ unrelated code. Files that cannot be used and names that are used twice are all 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import TypeVar
 
 from signoff.core.workflow import Workflow
 from signoff.documents.files import display_path
 from signoff.documents.python_files import extended_import_path, import_file
 from signoff.documents.regular_files import read_regular
-from signoff.errors import InvalidWorkflow, Problem, SignoffError
+from signoff.errors import InvalidWorkflow, Problem, SignoffError, UnknownName
 
 NAME = "WORKFLOW"
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Something that was found under a name, before it is imported."""
+
+    name: str
+    origin: str
+    """Where it comes from, for users."""
+    description: str = ""
+    """As far as its source shows it."""
+    problem: Problem | None = None
+    """Why it cannot be used."""
+
+
+D = TypeVar("D", bound=Definition)
+
+
+def checked_names(found: Iterable[D], noun: str) -> list[D]:
+    """Returns definitions by name; one that shares its name with another has that as a problem.
+
+    None of the two is used: otherwise the order of files would decide which one runs.
+    """
+    every = sorted(found, key=lambda each: each.name)
+    times = Counter(each.name for each in every)
+
+    def checked(one: D) -> D:
+        if one.problem is not None or times[one.name] == 1:
+            return one
+        origins = " and ".join(each.origin for each in every if each.name == one.name)
+        what = f"defined twice: {origins}"
+        return replace(one, problem=Problem(f"{noun} {one.name!r}", what, "rename or remove one"))
+
+    return [checked(each) for each in every]
+
+
+def find_definition(name: str, found: Sequence[D], noun: str, invalid: type[InvalidWorkflow]) -> D:
+    """Returns the definition of a name; raises `UnknownName`, or `invalid` if it cannot be used."""
+    for each in found:
+        if each.name == name and each.problem is None:
+            return each
+        if each.name == name and each.problem is not None:
+            raise invalid(name, [each.problem])
+    unknown = UnknownName(noun, name, [each.name for each in found if each.problem is None])
+    problems = [each.problem for each in found if each.problem is not None]
+    if not problems:
+        raise unknown
+    # The one that is missing is often the broken one.
+    raise invalid(name, [Problem(f"{noun} {name!r}", str(unknown)), *problems])
+
+
+def reading_problem(error: Exception, origin: str) -> Problem:
+    """Returns why a source cannot be read."""
+    if isinstance(error, SyntaxError):
+        return Problem(f"{origin}:{error.lineno}", f"SyntaxError: {error.msg}")
+    return Problem(origin, f"cannot be read: {error}")
 
 
 @dataclass(frozen=True)
@@ -130,9 +188,9 @@ def _collected(path: Path, problems: list[Problem]) -> Iterator[None]:
         problems.extend(
             Problem(_with_file(path, p.where), p.what, p.remedy) for p in error.problems
         )
-    except SyntaxError as error:
-        problems.append(Problem(f"{path}:{error.lineno}", f"SyntaxError: {error.msg}"))
-    except (OSError, UnicodeDecodeError, SignoffError) as error:
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        problems.append(reading_problem(error, str(path)))
+    except SignoffError as error:
         problems.append(Problem(str(path), str(error)))
 
 

@@ -25,11 +25,11 @@ from signoff.contracts.contract_file import (
 )
 from signoff.documents.sections import LimitsSection
 from signoff.flows.constraint_file import ConstraintFile
-from signoff.flows.flow_file import FlowFile
-from signoff.flows.genloop_file import RefinePhaseSection
-from signoff.flows.judging_file import (
+from signoff.flows.flow_file import (
     ApprovalSection,
     EscalationSection,
+    FlowFile,
+    RefinePhaseSection,
     TerminationSection,
 )
 from signoff.flows.model import ConvergenceConfig, Tension

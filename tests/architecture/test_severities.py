@@ -12,11 +12,11 @@ LIST = "signoff/core/severity.py"
 ALLOWED = {
     "signoff/agents/check.py": "translates the words of compilers, such as `fatal`",
     "signoff/demo/checks.py": "is a check like those that users write: it rates its own findings",
-    "signoff/flows/judging_file.py": "defines policies that are named after severities",
+    "signoff/flows/flow_file.py": "defines policies that are named after severities",
     "signoff/profiles/review_meta.py": "reads a format with a field `issues_critical`",
     "signoff/skills/types.py": "defines the levels of confidence, one of which is `medium`",
     "signoff/review/policy.py": "implements the trigger `conflicting_criticals`",
-    "signoff/store/rundir/questions.py": "uses `critical` as the priority of a question",
+    "signoff/store/rundir/answers.py": "uses `critical` as the priority of a question",
 }
 """Modules that mean one particular severity, or something else of the same name."""
 

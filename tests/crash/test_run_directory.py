@@ -12,7 +12,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import Question, Response
 from signoff.core.run_state import RunState
 from signoff.store.rundir.directory import RunDirectory
-from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.files import Disk
 from signoff.store.rundir.layout import EndView, Layout
 from signoff.store.sqlite import MemoryStore
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Killed, Story, tree
@@ -60,6 +60,7 @@ def count_writes(root: Path) -> int:
     directory = open_directory(root, story, disk)
     for stage in STAGES:
         stage(story)
+        directory.follow(story.name)
         directory.catch_up(story.name)
     return disk.done
 
@@ -83,6 +84,8 @@ def check_kill_at(folder: Path, dies_at: int) -> None:
     for number, stage in enumerate(STAGES):
         stage(story)
         try:
+            # First as while the run is driven, then as when it rests.
+            directory.follow(story.name)
             directory.catch_up(story.name)
         except Killed:
             deaths += 1

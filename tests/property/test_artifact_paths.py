@@ -4,8 +4,8 @@ from pathlib import Path, PureWindowsPath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.profiles.artifact_paths import check_artifact_path, check_writes
 from signoff.profiles.model import WriteOp
+from signoff.profiles.responses import check_artifact_path, check_writes
 from signoff.runtime.paths import safe_path
 
 ROOT = Path("/somewhere/run/iteration-1/code")

@@ -9,8 +9,8 @@ from ruamel.yaml import YAML
 
 from signoff.documents.yaml_text import read_yaml
 from signoff.errors import InvalidWorkflow, Problem
+from signoff.flows.model import config_from_json, config_to_json
 from signoff.flows.reading import config_from_dict
-from signoff.flows.serialize import config_from_json, config_to_json
 
 FLOWS = [
     YAML(typ="safe").load(path)

@@ -5,8 +5,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.profiles.transitions import (
+    SessionCommand,
+    TransitionTable,
+    WorkflowPhase,
+    WorkflowStage,
+)
 
 COMMANDS = st.lists(st.sampled_from([*SessionCommand, "step", "APPROVE", ""]), max_size=60)
 ENDS = {WorkflowPhase.COMPLETE, WorkflowPhase.CANCELLED}

@@ -44,12 +44,11 @@ from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.file_read import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem, InboxLine, RunRow
-from signoff.store.rundir.answers import FileAnswer
+from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
-from signoff.store.rundir.questions import prompt_name
 
 if TYPE_CHECKING:
-    from signoff.app.presence import Proof
+    from signoff.passkeys.presence import Proof
 
 
 LONGEST_NUMBER = 18
@@ -100,9 +99,9 @@ def record_answer(
     stored = _checked_answer(project, item, form, answer, at)
     if needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
-        from signoff.app.presence import prove
+        from signoff.passkeys.presence import prove
 
-        stored["presence"] = prove(project.home, item, stored, by, answer.proof)
+        stored["presence"] = prove(project.home.passkeys, item, stored, by, answer.proof)
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
 
 

@@ -106,7 +106,7 @@ def _log_output(setup: ObserverSetup, **options: Any) -> Observer:
 
 def _notifier(setup: ObserverSetup, **options: Any) -> Observer:
     # Imported here because it loads clients for programs and for HTTP.
-    from signoff.observers.notifications.notifier import Notifier
+    from signoff.observers.notifications import Notifier
 
     return Notifier(setup, **options)
 

@@ -104,8 +104,8 @@ class Project:
         from signoff.app.agents import agent_limits, build_agents
         from signoff.documents.python_files import make_importable
         from signoff.runtime.engine import Engine
+        from signoff.store.rundir.directory import Projection
         from signoff.store.rundir.files import RunFiles
-        from signoff.store.rundir.projection import Projection
 
         check_trust(self.home, self.settings)
         make_importable([self.code_root or self.home.root])

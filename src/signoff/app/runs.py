@@ -28,8 +28,7 @@ from signoff.remedies import CancelRun
 from signoff.runtime.owner import is_alive
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import LedgerTotal, RunId, RunRow
-from signoff.store.rundir.disk import LARGEST_READ
-from signoff.store.rundir.files import LATEST
+from signoff.store.rundir.files import LARGEST_READ, LATEST
 
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:

@@ -38,8 +38,8 @@ from signoff.documents.control_characters import shown_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval
 from signoff.runtime.store_port import InboxItem
+from signoff.store.rundir.answers import prompt_name
 from signoff.store.rundir.files import HITL, file_path
-from signoff.store.rundir.questions import prompt_name
 
 SHOWN_LINES = 30
 """Lines of content that are shown before the user asks for all of it."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
-from signoff.core.chance import Chance
 from signoff.core.checked import Checked, CheckedCall, Otherwise
 from signoff.core.effects import (
     CommandResult,
@@ -26,6 +25,28 @@ from signoff.core.effects import (
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
 from signoff.errors import UsageError
+
+# What `ctx.random()` returns.
+
+
+class Chance(Protocol):
+    """A random number generator, such as `random.Random`."""
+
+    def random(self) -> float:
+        """Returns a number from 0 up to 1."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """Returns a number between two others."""
+
+    def randint(self, a: int, b: int) -> int:
+        """Returns an integer between two others, both included."""
+
+    def choice(self, seq: Sequence[T]) -> T:
+        """Returns a random element."""
+
+    def shuffle(self, x: list[Any]) -> None:
+        """Shuffles a list in place."""
+
 
 T = TypeVar("T")
 

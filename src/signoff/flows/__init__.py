@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from signoff.core.severity import Severity as Severity
     from signoff.core.workflow import Workflow
     from signoff.flows.constraint_file import load_constraints as load_constraints
-    from signoff.flows.goal_file import load_goal as load_goal
     from signoff.flows.model import AdjudicationConfig as AdjudicationConfig
     from signoff.flows.model import ConvergenceConfig as ConvergenceConfig
     from signoff.flows.model import GenflowConfig as GenflowConfig
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from signoff.flows.prompt_builders import build_generator_prompt as build_generator_prompt
     from signoff.flows.prompt_builders import build_refinement_prompt as build_refinement_prompt
     from signoff.flows.prompt_builders import get_critiques_for_scope as get_critiques_for_scope
+    from signoff.flows.reading import load_goal as load_goal
     from signoff.flows.sections import ConstraintConfig as ConstraintConfig
     from signoff.flows.sections import Goal as Goal
     from signoff.flows.state import critiques_in_scope as critiques_in_scope
@@ -58,7 +58,7 @@ _HOMES = {
     ),
     "signoff.flows.sections": ("ConstraintConfig", "Goal"),
     # `reading` sets their `from_dict`, so they are loaded through it.
-    "signoff.flows.reading": ("GenflowConfig", "WorkflowStep"),
+    "signoff.flows.reading": ("GenflowConfig", "WorkflowStep", "load_goal"),
     "signoff.flows.validation": ("validate_workflow",),
     "signoff.flows.step": ("resolve_constraints_for_step",),
     "signoff.flows.state": ("critiques_in_scope",),
@@ -72,7 +72,6 @@ _HOMES = {
     ),
     "signoff.runtime.ports": ("Agent",),
     # files
-    "signoff.flows.goal_file": ("load_goal",),
     "signoff.flows.constraint_file": ("load_constraints",),
     # review
     "signoff.review.constraint": (
@@ -105,7 +104,7 @@ def load_flow(
     `.signoff/constraints` are the flow's unless it names others.
     """
     from signoff.documents.source_file import SourceFile
-    from signoff.flows.compile_file import compile_file
+    from signoff.flows.compile import compile_file
     from signoff.notation import CompileContext
 
     folder = Path(root) if root is not None else Path.cwd()

@@ -1,4 +1,4 @@
-"""Turns a flow into the one graph type.
+"""Turns a flow file, or a flow, into the one graph type.
 
 Each step is a node and leads to the next. The last one, and a refine with `loop_to`,
 start the next round. A judge's approval ends the run, or skips the refine step that
@@ -7,91 +7,150 @@ follows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
+from signoff.agents.kinds import AUTO, DEFAULT_AGENT, PROGRAMS
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
+from signoff.documents.source_file import SourceFile
+from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.flow import Flow
-from signoff.flows.model import MOST_ITERATIONS
-from signoff.flows.serialize import config_to_json
+from signoff.flows.model import MOST_ITERATIONS, config_to_json
+from signoff.flows.reading import ReadFlow, read_flow
+from signoff.flows.sections import Goal
 from signoff.flows.state import FILE_WARNINGS, PREPARED
 from signoff.flows.step import FILES_STEP, StepKind, WorkflowStep
-from signoff.runtime.amounts import count
+from signoff.flows.steps.adjudicate import AdjudicateHandler
+from signoff.flows.steps.critique import CritiqueHandler
+from signoff.flows.steps.generate import GenerateHandler
+from signoff.flows.steps.handler import FlowHandler
+from signoff.flows.steps.material import gather
+from signoff.flows.steps.refine import RefineHandler
+from signoff.flows.steps.sign_off import SignOffHandler
+from signoff.flows.steps.updates import report_warnings
+from signoff.flows.validation import source_problems, source_warnings
+from signoff.notation import CompileContext
+from signoff.remedies import PassOption
 
-_HANDLERS: Mapping[StepKind, str] = {
-    StepKind.GENERATE: "GenerateHandler",
-    StepKind.CRITIQUE: "CritiqueHandler",
-    StepKind.ADJUDICATE: "AdjudicateHandler",
-    StepKind.REFINE: "RefineHandler",
-    StepKind.SIGN_OFF: "SignOffHandler",
+CHOSEN = "agent"
+"""The option with the agent that the user wants where the flow names none."""
+NO_GOAL = Goal.model_construct(goal="")
+"""A placeholder while a flow is only checked; without a goal, a run is refused."""
+
+
+def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
+    """Returns the workflow a flow file describes; raises `InvalidWorkflow` with every problem."""
+    root = context.root
+    goal = root / context.options["goal"] if context.options.get("goal") else None
+    read = read_flow(
+        file,
+        root=root,
+        home=context.home,
+        goal=goal,
+        known=context.agent_names,
+        # The current agents must not affect a run that has already started.
+        agents=None if context.resumes else context.agents,
+        default_agent=_default_agent(context),
+    )
+    if CHOSEN in context.options and not _names_critics(file):
+        read = _with_critic(read, context.options[CHOSEN])
+    flow = _flow(read, context)
+    name = read.config.name or file.path.stem
+    problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))
+    if not context.resumes:
+        # A run that was started has recorded its sources.
+        remedy = "fix the path, or take it out"
+        problems += [Problem(file.path.name, each, remedy) for each in source_problems(flow)]
+    if problems:
+        goal_file = () if read.goal is not None else PassOption("goal", "FILE")
+        raise InvalidWorkflow(name, problems, remedy=goal_file)
+    return compile_flow(flow, name, [*read.warnings, *_warnings(flow, context.without_key)])
+
+
+def _flow(read: ReadFlow, context: CompileContext) -> Flow:
+    return Flow(
+        config=read.config,
+        goal=read.goal or NO_GOAL,
+        constraints=read.constraints,
+        prompts=read.prompts,
+        root=context.root,
+        home=context.home,
+        default_agent=_default_agent(context),
+        installed=tuple(context.installed or PROGRAMS),
+        agents=context.agents,
+        allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
+        options=context.stored,
+    )
+
+
+def _default_agent(context: CompileContext) -> str:
+    """Returns the agent of what names none: the user's choice, or the machine's default."""
+    return context.options.get(CHOSEN) or context.default_agent or DEFAULT_AGENT
+
+
+def _names_critics(file: SourceFile) -> bool:
+    """Whether critics without a name are not the three of the fixed loop."""
+    content = file.content if isinstance(file.content, dict) else {}
+    routing = (content.get("constraints") or {}).get("routing") or {}
+    return "workflow" in content or "default_agents" in routing
+
+
+def _with_critic(read: ReadFlow, agent: str) -> ReadFlow:
+    """Returns a flow that asks one agent about the constraints that name none."""
+    constraints = read.config.constraints
+    routing = constraints.routing.model_copy(update={"default_agents": (agent,)})
+    update = {"constraints": constraints.model_copy(update={"routing": routing})}
+    return replace(read, config=read.config.model_copy(update=update))
+
+
+def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
+    if read.goal is None and not check_only and flow.config.artifact is None:
+        yield Problem(name, "there is no goal", "name a goal file, or add goal: to the flow")
+
+
+def _warnings(flow: Flow, without_key: Collection[str]) -> Iterator[str]:
+    if flow.goal is NO_GOAL and flow.config.artifact is None:
+        yield "there is no goal yet; a run needs one: the option `goal`, or goal: in the flow"
+    yield from source_warnings(flow)
+    steps, default = flow.config.workflow, flow.default_agent
+    unnamed = [step for step in steps if step.agent is None]
+    if default == AUTO and any(default in flow.agents_of(step) for step in unnamed):
+        yield f"{DEFAULT_AGENT} is not on PATH: steps that name no agent use `{default}`"
+    agents = dict.fromkeys(agent for step in steps for agent in flow.agents_of(step))
+    for agent in filter(flow.is_missing, agents):
+        ids = [step.id for step in steps if agent in flow.agents_of(step)]
+        yield f"{agent} is not on PATH; needed by: {', '.join(ids)}"
+    for agent in agents:
+        if agent in without_key:
+            yield f"the key of {agent} is not set, and a run asks it"
+    for step in flow.of_kind(StepKind.CRITIQUE):
+        yield from _left_out(flow, step)
+
+
+def _left_out(flow: Flow, step: WorkflowStep) -> Iterator[str]:
+    """Yields agents that are not installed, where other agents review in their place."""
+    left_out: dict[str, list[str]] = {}
+    for constraint in flow.selected(step):
+        named, _rule = flow.routing(step, constraint)
+        for agent in named:
+            if agent not in flow.reviewers(step, constraint):
+                left_out.setdefault(agent, []).append(constraint.id)
+    for agent, constraints in left_out.items():
+        yield f"{agent} is not installed and reviews nothing of: {', '.join(constraints)}"
+
+
+_HANDLERS: Mapping[StepKind, type[FlowHandler]] = {
+    StepKind.GENERATE: GenerateHandler,
+    StepKind.CRITIQUE: CritiqueHandler,
+    StepKind.ADJUDICATE: AdjudicateHandler,
+    StepKind.REFINE: RefineHandler,
+    StepKind.SIGN_OFF: SignOffHandler,
 }
-"""For each kind its handler, in the module of that kind."""
-
-
-@dataclass(frozen=True)
-class StepHandler:
-    """Passes a step on to the handler of its kind.
-
-    That one is imported when the step runs. Checking, drawing and listing flows need none of the
-    code that prompts agents and reads what they answer.
-    """
-
-    flow: Flow
-    step: WorkflowStep
-
-    @property
-    def definition(self) -> list[Any]:
-        """What a run's digest covers of the handler; the flow itself is stored with the run."""
-        # The number is the version of the handlers' behavior. A change of it would make every
-        # run under way ask its user to adopt a changed definition.
-        return ["flows", self.step.step.value, 1]
-
-    async def __call__(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
-        """Performs the step."""
-        kind = self.step.step
-        module = import_module(f"signoff.flows.steps.{kind.value}")
-        handler = getattr(module, _HANDLERS[kind])(self.flow, self.step)
-        outcome, update = await handler(ctx)
-        if outcome is Outcome.OK and self.flow.ends_with(self.step):
-            from signoff.flows.files.skipping import file_coverage
-            from signoff.review.coverage import describe_missed
-
-            if missed := file_coverage(ctx.step_state.get("skipped") or {}).missed:
-                # What passed is the result all the same; only the run must not look complete.
-                return Outcome.SKIP, {**update, "_reason": "; ".join(describe_missed(missed))}
-        return outcome, {**update, **self._question_at_limit(ctx, outcome, update)}
-
-    def _question_at_limit(
-        self, ctx: StepContext, outcome: Outcome, update: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Returns the reason for the end, or for the question, if there may be no more rounds.
-
-        The engine uses it only then; how many rounds there may be is not known here.
-        """
-        from signoff.flows.state import FlowState, after
-        from signoff.flows.steps.updates import at_limit_reason
-        from signoff.flows.steps.work_order import unchanged_before
-
-        not_passed = Outcome.ITERATE if self.step.step is StepKind.ADJUDICATE else Outcome.OK
-        if outcome is not not_passed or not self.flow.starts_round(self.step):
-            return {}
-        state = FlowState(after(ctx.step_state, update))
-        asks = "max_iterations" in self.flow.config.adjudication.triggers
-        unchanged = unchanged_before(state)
-        if not (asks or unchanged):
-            # The engine's own words say as much.
-            return {}
-        why = update.get("_reason") or f"{count(ctx.iteration, 'round')} without passing"
-        if unchanged:
-            why = f"{why}; the last fix changed nothing"
-        block_on = self.flow.config.adjudication.block_on
-        return {"_reason": at_limit_reason(str(why), state.ledger, block_on) if asks else why}
 
 
 @dataclass(frozen=True)
@@ -103,9 +162,6 @@ class FilesHandler:
 
     async def __call__(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         """Stores the files, and gathers the material that they are compared with."""
-        from signoff.flows.steps.material import gather
-        from signoff.flows.steps.updates import report_warnings
-
         params = ctx.workflow_params
         update = {name: params[name] for name in PREPARED if params.get(name) not in (None, {}, [])}
         if decisions := update.pop("decisions", None):
@@ -140,7 +196,7 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
 
 def _read_files(flow: Flow, _params: Mapping[str, Any]) -> Mapping[str, Any]:
     # Only runs need git and the files; checking and drawing a flow does not.
-    from signoff.flows.files.prepared import read_files
+    from signoff.flows.files.selection import read_files
 
     return read_files(flow)
 
@@ -161,7 +217,7 @@ def _node(flow: Flow, index: int, step: WorkflowStep) -> StepDef:
     return StepDef(
         step.id,
         title=_title(flow, step),
-        handler=StepHandler(flow, step),
+        handler=_HANDLERS[step.step](flow, step),
         next=_edges(flow, index, step),
         phase=step.step.value,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,7 @@ from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows.model import GenflowConfig
-from signoff.flows.routing import select_reviewers
-from signoff.flows.sections import Goal
+from signoff.flows.sections import Goal, RoutingConfig
 from signoff.flows.step import StepKind, WorkflowStep, resolve_constraints_for_step
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.runtime.ports import Capabilities
@@ -156,3 +156,37 @@ class Flow:
     def starts_round(self, step: WorkflowStep) -> bool:
         """Tells whether leaving a step without approval starts the next round."""
         return step.loop_to is not None or step.id == self.config.workflow[-1].id
+
+
+NO_AGENT = "no agent is named"
+
+
+def select_reviewers(
+    step_agent: str | None,
+    constraint: Constraint,
+    routing: RoutingConfig,
+    default_agents: Sequence[str],
+) -> tuple[tuple[str, ...], str]:
+    """Returns the agents that review a constraint, and the rule that named them."""
+    levels = _levels(step_agent, constraint, routing, default_agents)
+    agents, rule = next(((agents, rule) for agents, rule in levels if agents), ((), NO_AGENT))
+    return tuple(dict.fromkeys(agents)), rule
+
+
+def _levels(
+    step_agent: str | None,
+    constraint: Constraint,
+    routing: RoutingConfig,
+    default_agents: Sequence[str],
+) -> Iterator[tuple[Iterable[str], str]]:
+    """Yields the agents that each level names, the strongest first; empty if it names none."""
+    yield (step_agent,) if step_agent else (), "the step's agent"
+    yield constraint.agents or (), "the constraint's own agents"
+    for rule in routing.rules:
+        if fnmatchcase(constraint.id, rule.match):
+            yield rule.agents, f"the routing rule {rule.match!r}"
+    for route in routing.priority_routing:
+        if route.low <= constraint.priority <= route.high:
+            yield route.agents, f"the routing of priorities {route.low} to {route.high}"
+    yield routing.default_agents, "default_agents of the routing"
+    yield default_agents, "the default agent"

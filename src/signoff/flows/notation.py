@@ -21,7 +21,7 @@ def _preset(name: str, text: str) -> Preset:
 NOTATION = Notation(
     name="flows",
     label="review flow",
-    compile="signoff.flows.compile_file:compile_file",
+    compile="signoff.flows.compile:compile_file",
     recognize=recognize,
     options=(
         NotationOption(

@@ -19,9 +19,9 @@ from signoff.flows.state import FILE_WARNINGS, PREPARED, FlowState
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import judge_prompt
 from signoff.flows.steps.critic import PATHS, review_prompt
+from signoff.flows.steps.critique import Reading
 from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
-from signoff.flows.steps.reading import Reading
 from signoff.flows.steps.refine import revision_prompt
 from signoff.notation import AgentJob, Ask
 from signoff.runtime.amounts import count

@@ -1,6 +1,7 @@
 """Reads flow files and the files they refer to: one call returns a flow, its goal and constraints.
 
-Mistakes in all files are collected and reported together, each with its file and line.
+A goal file says what to write, and names the material for it. Mistakes in all files are collected
+and reported together, each with its file and line.
 """
 
 from __future__ import annotations
@@ -9,32 +10,84 @@ import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT
-from signoff.documents.files import display_path
+from signoff.documents.files import display_path, read_text
 from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_of, unknown_key
 from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.constraint_lookup import ConstraintLookup
-from signoff.flows.flow_file import VERSION, FlowFile
-from signoff.flows.goal_file import read_goal
+from signoff.flows.constraint_file import ConstraintLookup
+from signoff.flows.flow_file import VERSION, FlowFile, GenloopFile
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
-from signoff.flows.validation import flow_mistakes, unable_reviewers, unable_writers, unknown_agents
-from signoff.flows.warnings import flow_warnings
+from signoff.flows.validation import (
+    flow_mistakes,
+    flow_warnings,
+    unable_reviewers,
+    unable_writers,
+    unknown_agents,
+)
 from signoff.review.constraint import Constraint, ConstraintBehavior
 from signoff.review.prompt_templates import read_templates
 
-if TYPE_CHECKING:
-    from signoff.flows.genloop_file import GenloopFile
+
+class GoalFile(Goal):
+    """What to write, and the material for it."""
+
+    version: Literal[1] = Field(1, description="1")
+    """The version of the file format."""
+
+
+def load_goal(path: Path | str) -> Goal:
+    """Returns the goal of a file, or of a folder that contains one; raises `InvalidWorkflow`."""
+    problems: list[Problem] = []
+    goal = read_goal(Path(path), problems)
+    if goal is None:
+        raise InvalidWorkflow("goal", problems)
+    return goal
+
+
+def read_goal(path: Path, problems: list[Problem]) -> Goal | None:
+    """Returns the goal of a file or a folder; None after adding to `problems`."""
+    if path.is_dir():
+        return _goal_of_folder(path, problems)
+    file = SourceFile(path)
+    if path.suffix.lower() in (".yaml", ".yml") and isinstance(file.content, dict | None):
+        return _goal_of_mapping(file, problems)
+    text = read_text(path, problems)
+    if text is not None and not text.strip():
+        problems.append(Problem(display_path(path), "is empty", "write the goal into it"))
+    return Goal(goal=text) if text and text.strip() else None
+
+
+def _goal_of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
+    names = [name for name in ("goal.yaml", "goal.yml", "goal.md") if (folder / name).is_file()]
+    if not names:
+        problems.append(Problem(display_path(folder), "contains no goal.yaml and no goal.md"))
+        return None
+    return read_goal(folder / names[0], problems)
+
+
+def _goal_of_mapping(file: SourceFile, problems: list[Problem]) -> Goal | None:
+    document = file.mapping(problems, "fields", VERSION)
+    if document is None:
+        return None
+    try:
+        goal = GoalFile.model_validate(document.content)
+    except ValidationError as error:
+        found = [mistake.problem(document.at) for mistake in mistakes_of(error, GoalFile)]
+        problems.extend(sorted(found, key=line_of))
+        return None
+    return Goal(goal=goal.goal, source=goal.source)
+
 
 _TRIES = 5
 """How often invalid values are removed from a file to find out what else is wrong with it."""
@@ -211,7 +264,7 @@ def _parsed(
     except ValidationError as error:
         return None, mistakes_of(error, form)
     config = file.config()
-    return config, [*file.judging().disagreements(), *flow_mistakes(config)]
+    return config, [*file.disagreements(), *flow_mistakes(config)]
 
 
 def _remainder(
@@ -266,9 +319,6 @@ def _form_of(raw: Mapping[str, Any]) -> type[FlowFile | GenloopFile]:
     """Returns whether a file lists its steps (`workflow` may have a typo) or is the fixed loop."""
     if "workflow" in raw:
         return FlowFile
-    # Most files list their steps and should not wait for the models of the fixed loop.
-    from signoff.flows.genloop_file import GenloopFile
-
     others = [key for key in raw if key not in GenloopFile.model_fields]
     close = difflib.get_close_matches("workflow", others, n=1, cutoff=0.75)
     return FlowFile if close else GenloopFile

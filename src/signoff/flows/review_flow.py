@@ -18,8 +18,7 @@ from signoff.core.severity import Severity
 from signoff.core.workflow import Workflow
 from signoff.discovery import Discovery
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
-from signoff.flows.compile import compile_flow, frozen_source
-from signoff.flows.compile_file import NO_GOAL
+from signoff.flows.compile import NO_GOAL, compile_flow, frozen_source
 from signoff.flows.constraint_file import (
     constraint_from_dict,
     inline_constraint,
@@ -27,11 +26,15 @@ from signoff.flows.constraint_file import (
 )
 from signoff.flows.decision_file import read_decisions
 from signoff.flows.flow import Flow
+from signoff.flows.model import config_from_json
 from signoff.flows.reading import config_from_dict
 from signoff.flows.sections import Goal, InlineConstraint
-from signoff.flows.serialize import config_from_json
-from signoff.flows.validation import unable_reviewers, unable_writers, unknown_agents
-from signoff.flows.warnings import source_problems
+from signoff.flows.validation import (
+    source_problems,
+    unable_reviewers,
+    unable_writers,
+    unknown_agents,
+)
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint, SourceBlock
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from signoff.pair.session import Turn as Turn
     from signoff.pair.session import TurnCandidate as TurnCandidate
     from signoff.pair.session import should_stop_early as should_stop_early
-    from signoff.pair.steps import should_continue_iteration as should_continue_iteration
+    from signoff.pair.workflow import should_continue_iteration as should_continue_iteration
     from signoff.review.approval_phrase import is_approved as is_approved
     from signoff.review.similarity import calculate_similarity as calculate_similarity
 
@@ -58,7 +58,7 @@ _HOMES = {
     "signoff.pair.session": (
         "AgentRole CompletionReason IterationSession Review Turn TurnCandidate should_stop_early"
     ),
-    "signoff.pair.steps": "should_continue_iteration",
+    "signoff.pair.workflow": "should_continue_iteration",
     "signoff.review.approval_phrase": "is_approved",
     "signoff.review.similarity": "calculate_similarity",
 }

@@ -28,8 +28,7 @@ from signoff.pair.errors import (
 )
 from signoff.pair.presets import OLLAMA, PHRASE_VERDICT
 from signoff.pair.session import AgentRole, CompletionReason, IterationSession, session_of
-from signoff.pair.steps import Approve
-from signoff.pair.workflow import build
+from signoff.pair.workflow import Approve, build
 from signoff.runtime.amounts import count
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock, capabilities_of
 from signoff.runtime.store_port import Store

@@ -21,7 +21,7 @@ NOTATION = Notation(
         ),
     ),
     agents="signoff.pair.agents:configured_agents",
-    report="signoff.pair.turns:report",
+    report="signoff.pair.workflow:report",
     asks="signoff.pair.workflow:asks",
     commands={
         "pair": Command(

@@ -1,19 +1,62 @@
-"""The one workflow of pairs: its parameters are the whole configuration."""
+"""The one workflow of pairs: write, review, decide. Its parameters are the whole configuration.
+
+A turn is one visit of GENERATING, REVIEWING and DECIDING. What a turn came to is appended to the
+state's `turns` when it is decided, so a turn that fails halfway is not in there, and the replies
+that it got are found again in the journal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import partial
 from typing import Any
 
+from signoff.core.context import StepContext
+from signoff.core.delta import Append
+from signoff.core.effects import Reply
 from signoff.core.outcome import End, Outcome
-from signoff.core.step import Edge, StepDef
+from signoff.core.step import Edge, Result, StepDef
+from signoff.core.stop_reason import NotConverging
+from signoff.core.words import VERDICT_WORDS
 from signoff.core.workflow import Workflow
-from signoff.errors import UnknownName
-from signoff.notation import AgentJob, Ask, CompileContext
-from signoff.pair.config import SETTINGS, PairConfig, PairSettings, resolve_settings
-from signoff.pair.presets import OLLAMA, PRESETS
-from signoff.pair.steps import Approve, PairPhase, PairStep
+from signoff.errors import AgentBadOutput, AgentError, UnknownName
+from signoff.notation import AgentJob, Ask, CompileContext, RunReport
+from signoff.pair.checks import parse_check
+from signoff.pair.config import SETTINGS, PairConfig, PairSettings, Seat, resolve_settings
+from signoff.pair.presets import OLLAMA, PRESETS, PairPreset
+from signoff.pair.prompts import own_text, reviewer_prompt, writer_prompt
+from signoff.review.reviewer_verdict import (
+    NO_FEEDBACK,
+    ReviewerVerdict,
+    read_verdict,
+    verdict_of_critique,
+    verdict_of_text,
+)
+from signoff.review.similarity import has_converged
+from signoff.runtime.amounts import count
+from signoff.runtime.fanout import FELL_SHORT
+
+Approve = Callable[[str], bool]
+"""Decides about a reviewer's reply, in place of the usual rules."""
+
+TurnRecord = dict[str, Any]
+"""One turn in a run's state: turn, text, approved, feedback, score, too_long, at, candidates."""
+
+CHECKS = "checks"
+"""The name under which built-in checks review."""
+
+
+class PairPhase(StrEnum):
+    """Where a pair is; each phase is a step."""
+
+    INITIALIZED = "INITIALIZED"
+    GENERATING = "GENERATING"
+    REVIEWING = "REVIEWING"
+    DECIDING = "DECIDING"
+    COMPLETED = "COMPLETED"
+
 
 MOST_TURNS = 10
 
@@ -83,3 +126,282 @@ class _PairPreparation:
     def __call__(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings of the run."""
         return {SETTINGS: resolve_settings(self.preset, params, self.context)}
+
+
+@dataclass(frozen=True)
+class PairStep:
+    """Performs one phase of a pair."""
+
+    phase: PairPhase
+    approve: Approve | None = None
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run's digest covers of the step."""
+        # The number is the version of the steps' behavior. A change of it would make every pair
+        # under way ask its user to adopt a changed definition.
+        own = [f"{self.approve.__module__}.{self.approve.__qualname__}"] if self.approve else []
+        return ["pair", self.phase.value, 1, *own]
+
+    async def __call__(self, ctx: StepContext) -> Result:
+        """Performs the phase once."""
+        try:
+            settings = PairSettings.model_validate(ctx.workflow_params[SETTINGS])
+            return await _PHASES[self.phase](ctx, settings, self.approve)
+        except FELL_SHORT as error:
+            # These would be retried and then shown to a human. A pair ends with an error instead:
+            # its caller is a program, which may resume it.
+            failure = AgentError(str(error))
+            failure.agent, failure.kind = getattr(error, "agent", ""), type(error).__name__
+            raise failure from error
+
+
+async def _open(ctx: StepContext, _settings: PairSettings, _approve: Approve | None) -> Result:
+    names = ("task", "preset", "model_name", "max_turns")
+    stored = ctx.workflow_params[SETTINGS]
+    return Outcome.OK, {**{name: stored[name] for name in names}, "turns": []}
+
+
+async def _generate(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
+    turns = ctx.step_state["turns"]
+    last = turns[-1] if turns else None
+    numbers = list(range(1, settings.candidates + 1))
+    if len(numbers) == 1:
+        candidates = [await _write(ctx, settings, last, 1)]
+    else:
+        candidates = await ctx.map(
+            numbers, lambda item, number: _write(item, settings, last, number), key="candidates"
+        )
+    return Outcome.OK, {"candidates": candidates}
+
+
+async def _write(
+    ctx: StepContext, settings: PairSettings, last: Mapping[str, Any] | None, number: int
+) -> dict[str, Any]:
+    """Returns a new version and whether it is too long; such a one is sent back once."""
+    seat, preset = settings.seats.writer, PRESETS[settings.preset]
+    several = settings.candidates > 1
+    version = (number, settings.candidates) if several and not seat.takes_seed else (1, 1)
+    seed = {"seed": number} if several and seat.takes_seed else {}
+    try:
+        checked = await ctx.ask(
+            seat.agent,
+            writer_prompt(preset, settings.task, last, version),
+            key="write",
+            read=partial(_read_text, preset=preset),
+            retries=1,
+            # Small models would copy what was wrong.
+            show_previous=False,
+            model=seat.model,
+            timeout=seat.timeout,
+            **{**seat.options, **seed},
+        )
+    except AgentBadOutput as error:
+        text = own_text(error.partial, preset)
+        if not text:
+            raise
+        # Half a text is still a version that reviewers can judge, and half a reply may have a
+        # whole one in it.
+        return {"text": text, "too_long": error.partial.strip().endswith(text)}
+    return {"text": checked.value, "too_long": bool(checked.problems)}
+
+
+def _read_text(reply: Reply, preset: PairPreset) -> str:
+    text, longest = own_text(reply.text, preset), preset.longest_text
+    if not text and reply.text.strip():
+        raise AgentBadOutput(f"the answer has no {preset.noun} in it; reply with it alone")
+    if not text:
+        raise AgentBadOutput("the answer is empty")
+    if longest is not None and len(text) > longest:
+        problem = f"it has {len(text):,} characters; use at most {longest}"
+        raise AgentBadOutput(problem, value=text, usable=True)
+    return text
+
+
+async def _review(ctx: StepContext, settings: PairSettings, approve: Approve | None) -> Result:
+    texts = [each["text"] for each in ctx.step_state["candidates"]]
+    seats = range(len(settings.seats.reviewers))
+    jobs = [(number, seat) for number in range(len(texts)) for seat in seats]
+
+    async def one(item: StepContext, job: Sequence[int]) -> dict[str, Any]:
+        number, place = job
+        seat = settings.seats.reviewers[place]
+        verdict = await _verdict(item, settings, seat, texts[number], approve)
+        return {"reviewer": seat.name, **asdict(verdict)}
+
+    if len(jobs) > 1:
+        reviews = await ctx.map(jobs, one, key="reviews")
+    else:
+        reviews = [await one(ctx, job) for job in jobs]
+    by_candidate = [_checked(text, settings) for text in texts]
+    for (number, _), review in zip(jobs, reviews, strict=True):
+        by_candidate[number].append(review)
+    return Outcome.OK, {"reviews": by_candidate}
+
+
+def _checked(text: str, settings: PairSettings) -> list[dict[str, Any]]:
+    """Returns the review of the checks, if there are any: it is computed, without an agent."""
+    if not settings.checks:
+        return []
+    problems = list(filter(None, (parse_check(rule).problem(text) for rule in settings.checks)))
+    score = 10.0 * (1 - len(problems) / len(settings.checks))
+    review = {"reviewer": CHECKS, "approved": not problems, "score": round(score, 1)}
+    return [{**review, "feedback": "\n".join(problems)}]
+
+
+async def _verdict(
+    ctx: StepContext, settings: PairSettings, seat: Seat, text: str, approve: Approve | None
+) -> ReviewerVerdict:
+    if seat.is_check:
+        reply = await ctx.ask(seat.agent, text, key="check", timeout=seat.timeout)
+        return verdict_of_critique(reply, seat.name)
+    try:
+        reply = await ctx.ask(
+            seat.agent,
+            reviewer_prompt(settings, seat, text),
+            key="review",
+            model=seat.model,
+            timeout=seat.timeout,
+            **seat.options,
+        )
+    except AgentBadOutput as error:
+        # An empty or cut-off reply is no approval, and what there is of it is feedback.
+        return ReviewerVerdict(False, verdict_of_text(error.partial, strict=True).feedback)
+    if approve is not None:
+        return ReviewerVerdict(approve(reply.text), reply.text.strip() or NO_FEEDBACK)
+    material = f"{settings.task}\n{settings.criteria}\n{text}"
+    return read_verdict(reply, strict=settings.strict, material=material)
+
+
+async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
+    state = ctx.step_state
+    turn = decided_turn(
+        len(state["turns"]) + 1, state["candidates"], state["reviews"], ctx.now().timestamp()
+    )
+    turns = [*state["turns"], turn]
+    for line in turn_lines(turn, settings.max_turns):
+        ctx.log(line)
+    outcome = Outcome.OK if turn["approved"] else Outcome.FAIL
+    if should_continue_iteration(len(turns), settings.max_turns, turn["approved"]):
+        converged = has_converged([each["text"] for each in turns], settings.similarity)
+        outcome = Outcome.SKIP if converged else Outcome.ITERATE
+    return outcome, {"turns": Append([turn]), "ending": outcome.value}
+
+
+def should_continue_iteration(turn_number: int, max_turns: int, approved: bool) -> bool:
+    """Returns whether another turn follows this one."""
+    return not approved and turn_number < max_turns
+
+
+async def _complete(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
+    turns, outcome = ctx.step_state["turns"], Outcome(ctx.step_state["ending"])
+    final = final_turn(turns, settings.keep)
+    update: dict[str, Any] = {"final": final["text"], "final_turn": final["turn"]}
+    last = len(turns)
+    if outcome is Outcome.SKIP:
+        alike = f"turns {last - 1} and {last} are more than {settings.similarity:g} alike"
+        update["_reason"] = NotConverging("converged", alike)
+    elif outcome is Outcome.FAIL:
+        update["_reason"] = f"did not pass in {count(last, 'turn')}"
+    return outcome, update
+
+
+_PHASES: Mapping[PairPhase, Callable[..., Awaitable[Result]]] = {
+    PairPhase.INITIALIZED: _open,
+    PairPhase.GENERATING: _generate,
+    PairPhase.REVIEWING: _review,
+    PairPhase.DECIDING: _decide,
+    PairPhase.COMPLETED: _complete,
+}
+
+
+def decided_turn(
+    number: int,
+    candidates: Sequence[Mapping[str, Any]],
+    reviews: Sequence[Sequence[Mapping[str, Any]]],
+    at: float,
+) -> TurnRecord:
+    """Returns the record of a turn, with the candidate that counts and all others."""
+    judged = [_judged(*each) for each in zip(candidates, reviews, strict=True)]
+    chosen = choose(judged)
+    kept = judged[chosen]
+    return {
+        "turn": number,
+        "text": kept["text"],
+        "approved": kept["approved"],
+        "feedback": None if kept["approved"] else kept["feedback"],
+        "score": kept["score"],
+        "too_long": kept["too_long"],
+        "at": at,
+        "chosen": chosen,
+        "candidates": judged,
+    }
+
+
+def choose(candidates: Sequence[Mapping[str, Any]]) -> int:
+    """Returns the place of an approved candidate, else of the best score, else of the first."""
+    places = range(len(candidates))
+    approved = [place for place in places if candidates[place]["approved"]]
+    among = approved or places
+    # `max` returns the first of several that are equally good.
+    return max(among, key=lambda place: _points(candidates[place]))
+
+
+def final_turn(turns: Sequence[Mapping[str, Any]], keep: str) -> Mapping[str, Any]:
+    """Returns the turn whose text is the result: the last one, or the one with the best score."""
+    last = turns[-1]
+    if last["approved"] or keep == "last":
+        return last
+    return max(turns, key=lambda turn: (_points(turn), turn["turn"]))
+
+
+def turn_lines(turn: Mapping[str, Any], max_turns: int) -> Iterator[str]:
+    """Yields a turn as lines for humans: the text, the verdict and the feedback."""
+    several = len(turn["candidates"])
+    chosen = f", candidate {turn['chosen'] + 1} of {several}" if several > 1 else ""
+    yield f"turn {turn['turn']} of {max_turns}{chosen}: {turn['text']}"
+    score = f", score {turn['score']:g}" if turn["score"] is not None else ""
+    long = ", longer than allowed" if turn["too_long"] else ""
+    yield f"{VERDICT_WORDS['APPROVED' if turn['approved'] else 'REWRITE']}{score}{long}"
+    if turn["feedback"]:
+        yield f"feedback: {turn['feedback']}"
+
+
+def _judged(candidate: Mapping[str, Any], reviews: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    scores = [each["score"] for each in reviews if each["score"] is not None]
+    approved = bool(reviews) and all(each["approved"] for each in reviews)
+    return {
+        **candidate,
+        "approved": approved,
+        "feedback": "" if approved else _feedback(reviews),
+        "score": round(sum(scores) / len(scores), 2) if scores else None,
+        "reviews": [dict(each) for each in reviews],
+    }
+
+
+def _feedback(reviews: Sequence[Mapping[str, Any]]) -> str:
+    """Returns what has to change; with several reviewers, each remark with its author."""
+    remarks = [(each["reviewer"], each["feedback"]) for each in reviews if not each["approved"]]
+    if len(reviews) == 1:
+        return str(remarks[0][1])
+    return "\n".join(f"{name}: {text}" for name, text in remarks)
+
+
+def _points(judged: Mapping[str, Any]) -> float:
+    return -1.0 if judged["score"] is None else float(judged["score"])
+
+
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> RunReport:
+    """Returns the report on a pair from the state of its run."""
+    turns = list(state.get("turns", ()))
+    final = state.get("final")
+    names = ("task", "preset", "model_name", "max_turns", "final_turn")
+    facts = {
+        "turns": turns,
+        "final": final,
+        **{name: state[name] for name in names if name in state},
+    }
+    summary = f"{state.get('preset', 'text')}: {final}" if final else ""
+    lines = [list(turn_lines(turn, state["max_turns"])) for turn in turns]
+    details = "\n".join("\n  ".join(each) for each in lines)
+    return RunReport(summary, details, lambda: {"pair": facts}, final or "")

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from signoff.profiles.model import WorkflowState as WorkflowState
     from signoff.profiles.model import WriteOp as WriteOp
     from signoff.profiles.model import WritePlan as WritePlan
-    from signoff.profiles.phases import ApprovalDecision as ApprovalDecision
-    from signoff.profiles.phases import WorkflowPhase as WorkflowPhase
-    from signoff.profiles.phases import WorkflowStage as WorkflowStage
-    from signoff.profiles.phases import WorkflowStatus as WorkflowStatus
     from signoff.profiles.profile import WorkflowProfile as WorkflowProfile
     from signoff.profiles.providers import AIProvider as AIProvider
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
@@ -39,8 +35,12 @@ if TYPE_CHECKING:
     from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
     from signoff.profiles.template_profile import render_template as render_template
     from signoff.profiles.transitions import Action as Action
+    from signoff.profiles.transitions import ApprovalDecision as ApprovalDecision
     from signoff.profiles.transitions import TransitionResult as TransitionResult
     from signoff.profiles.transitions import TransitionTable as TransitionTable
+    from signoff.profiles.transitions import WorkflowPhase as WorkflowPhase
+    from signoff.profiles.transitions import WorkflowStage as WorkflowStage
+    from signoff.profiles.transitions import WorkflowStatus as WorkflowStatus
 
 _HOMES = {
     "signoff.profiles.approvers": "AIApprovalProvider",
@@ -52,11 +52,13 @@ _HOMES = {
         "AIProviderResult ApprovalResult Artifact PhaseTransition ProcessingResult "
         "WorkflowState WriteOp WritePlan"
     ),
-    "signoff.profiles.phases": "ApprovalDecision WorkflowPhase WorkflowStage WorkflowStatus",
     "signoff.profiles.profile": "WorkflowProfile",
     "signoff.profiles.providers": "AIProvider ApprovalProvider FsAbility StandardsProvider",
     "signoff.profiles.review_meta": "ReviewMeta parse_review_meta",
     "signoff.profiles.template_profile": "TemplateProfile render_template",
-    "signoff.profiles.transitions": "Action TransitionResult TransitionTable",
+    "signoff.profiles.transitions": (
+        "Action ApprovalDecision TransitionResult TransitionTable WorkflowPhase WorkflowStage "
+        "WorkflowStatus"
+    ),
 }
 __all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

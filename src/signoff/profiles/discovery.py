@@ -7,20 +7,20 @@ entry points, local ones by their syntax trees. Only the profile that is used is
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from signoff.discovery import Definition, checked_names, find_definition, reading_problem
 from signoff.documents.files import display_path
 from signoff.documents.python_files import import_loose, make_importable, reported_errors
 from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust
-from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName
+from signoff.errors import ConfigError, InvalidWorkflow, Problem
 from signoff.installed import entry_points
 from signoff.notation import CompileContext
 from signoff.profiles.factories import (
@@ -49,20 +49,11 @@ _METADATA = "get_metadata"
 
 
 @dataclass(frozen=True)
-class ProfileEntry:
-    """A profile that was found, before it is loaded."""
+class ProfileEntry(Definition):
+    """A profile that was found; its name is the file's if its source does not state one."""
 
-    name: str
-    """Its key; the file's name if its source does not state one."""
-    origin: str
-    """Where it comes from, for users."""
-    load: Callable[[click.Group], type[WorkflowProfile]]
+    load: Callable[[click.Group], type[WorkflowProfile]] = field(kw_only=True)
     """Loads it, and lets it add its commands to a group."""
-    description: str = ""
-    problem: Problem | None = None
-    """Why it cannot be used."""
-    is_named: bool = True
-    """Whether its source shows its name; if not, only importing it does."""
 
 
 def profile_names(context: CompileContext) -> list[str]:
@@ -72,12 +63,7 @@ def profile_names(context: CompileContext) -> list[str]:
 
 def find_profile(name: str, context: CompileContext) -> type[WorkflowProfile]:
     """Loads one profile; raises `UnknownName`, or `InvalidProfile` if it cannot be used."""
-    entries = all_profiles(context)
-    entry = next((each for each in entries if each.name == name), None)
-    if entry is None:
-        _refuse_unknown(name, entries)
-    if entry.problem is not None:
-        raise InvalidProfile(name, [entry.problem])
+    entry = find_definition(name, all_profiles(context), "profile", InvalidProfile)
     return _load(entry, click.Group())
 
 
@@ -86,14 +72,7 @@ def all_profiles(context: CompileContext) -> list[ProfileEntry]:
 
     Nothing of the project is imported: what is wrong beyond the syntax shows when it is used.
     """
-    entries = sorted(_entries(context), key=lambda each: each.name)
-    times = Counter(each.name for each in entries)
-    return [
-        each
-        if times[each.name] == 1 or each.problem
-        else replace(each, problem=_duplicate(each.name, entries))
-        for each in entries
-    ]
+    return checked_names(_entries(context), "profile")
 
 
 def profile_commands(context: CompileContext, group: click.Group) -> Iterator[ProfileEntry]:
@@ -120,7 +99,7 @@ def load_profiles(context: CompileContext) -> None:
 def _entries(context: CompileContext) -> Iterator[ProfileEntry]:
     registered = ProfileFactory.registered()
     for key in registered:
-        yield ProfileEntry(key, "registered by this program", partial(_from_factory, key))
+        yield ProfileEntry(key, "registered by this program", load=partial(_from_factory, key))
     others = (*_packaged(), *_local(context))
     # A class that the program registers replaces what has the same name.
     yield from (each for each in others if each.name not in registered)
@@ -129,9 +108,9 @@ def _entries(context: CompileContext) -> Iterator[ProfileEntry]:
 def _packaged() -> Iterator[ProfileEntry]:
     for key in ProfileFactory.built_in:
         load = partial(_from_factory, key)
-        yield ProfileEntry(key, "shipped", load, DESCRIPTIONS.get(key, ""))
+        yield ProfileEntry(key, "shipped", DESCRIPTIONS.get(key, ""), load=load)
     for key, path in entry_points(GROUP).items():
-        yield ProfileEntry(key, f"installed: {path}", partial(imported_profile, path))
+        yield ProfileEntry(key, f"installed: {path}", load=partial(imported_profile, path))
 
 
 def _from_factory(key: str, _group: click.Group) -> type[WorkflowProfile]:
@@ -172,15 +151,16 @@ def _source_file(path: Path) -> Path:
 def _local_entry(path: Path, trust: Trust) -> ProfileEntry | None:
     """Returns what a file or a package shows of its profile; None if it is none, but a helper."""
     origin = display_path(path)
-    entry = ProfileEntry(path.stem, origin, partial(_from_file, path, trust))
+    entry = ProfileEntry(path.stem, origin, load=partial(_from_file, path, trust))
     try:
         tree = _parsed(_source_file(path))
         others = [_parsed(each) for each in path.glob("*.py")] if path.is_dir() else []
     except SyntaxError as error:
-        where = f"{display_path(Path(error.filename or path))}:{error.lineno}"
-        return replace(entry, problem=Problem(where, f"SyntaxError: {error.msg}"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        return replace(entry, problem=Problem(origin, f"cannot be read: {error}"))
+        # It may be in another file of the package.
+        file = display_path(Path(error.filename or path))
+        return replace(entry, problem=reading_problem(error, file))
+    except (OSError, ValueError) as error:
+        return replace(entry, problem=reading_problem(error, origin))
     stated = [_stated(node) for each in (tree, *others) for node in ast.walk(each)]
     found = [each for each in stated if each is not None]
     if not _defines_register(tree):
@@ -253,18 +233,3 @@ def _metadata(profile: type[WorkflowProfile], origin: str) -> Mapping[str, Any]:
         what = f"get_metadata() of {profile.__name__} has no name"
         raise InvalidProfile(origin, [Problem(origin, what, "return a mapping with `name`")])
     return metadata
-
-
-def _refuse_unknown(name: str, entries: Sequence[ProfileEntry]) -> NoReturn:
-    """Raises an error that lists the known profiles, and those that could not be read."""
-    known = [each.name for each in entries if each.problem is None]
-    problems = [each.problem for each in entries if each.problem is not None]
-    if not problems:
-        raise UnknownName("profile", name, known)
-    unknown = Problem(f"profile {name!r}", "is unknown", f"valid names: {', '.join(known)}")
-    raise InvalidProfile(name, [unknown, *problems])
-
-
-def _duplicate(name: str, entries: Sequence[ProfileEntry]) -> Problem:
-    origins = " and ".join(each.origin for each in entries if each.name == name)
-    return Problem(f"profile {name!r}", f"is defined twice: {origins}", "rename or remove one")

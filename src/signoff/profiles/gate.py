@@ -11,7 +11,6 @@ from signoff.core.requests import Answer, Approval
 from signoff.errors import AgentError, AgentQuota
 from signoff.profiles.approvers import judge_prompt, read_approval
 from signoff.profiles.model import ApprovalResult
-from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.profiles.provider_agents import by_hand
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import (
@@ -23,7 +22,13 @@ from signoff.profiles.session import (
     StageRules,
     step_id,
 )
-from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.profiles.transitions import (
+    ApprovalDecision,
+    SessionCommand,
+    TransitionTable,
+    WorkflowPhase,
+    WorkflowStage,
+)
 
 GateMaterial = Callable[[], Awaitable[dict[str, str | None]]]
 """Returns texts by path that an approver reads along with the file it judges."""

@@ -10,13 +10,13 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from signoff.profiles.phases import (
+from signoff.profiles.transitions import (
+    Action,
     ApprovalDecision,
     WorkflowPhase,
     WorkflowStage,
     WorkflowStatus,
 )
-from signoff.profiles.transitions import Action
 
 
 class ProfileModel(BaseModel):

@@ -8,10 +8,9 @@ from typing import Any
 from signoff.error_text import describe_error
 from signoff.errors import AuthorError, InvalidParams
 from signoff.profiles.model import ProcessingResult
-from signoff.profiles.phases import WorkflowPhase
 from signoff.profiles.profile import WorkflowProfile
-from signoff.profiles.session import ITERATION
-from signoff.profiles.session_files import NOUNS
+from signoff.profiles.session import ITERATION, NOUNS
+from signoff.profiles.transitions import WorkflowPhase
 
 
 class ProfileError(AuthorError):

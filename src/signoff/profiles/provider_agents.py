@@ -19,8 +19,8 @@ from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.errors import AgentTimeout, ProviderError
 from signoff.profiles.model import AIProviderResult, ApprovalResult
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider, FsAbility
+from signoff.profiles.transitions import WorkflowPhase, WorkflowStage
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_of
 

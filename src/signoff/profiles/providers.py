@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.transitions import WorkflowPhase, WorkflowStage
 
 if TYPE_CHECKING:
     from signoff.profiles.model import AIProviderResult, ApprovalResult

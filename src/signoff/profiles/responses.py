@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -13,18 +13,26 @@ from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import Choice
 from signoff.core.step import Result
-from signoff.errors import InvalidParams, UnreadableFile
-from signoff.profiles import session_files
-from signoff.profiles.artifact_paths import check_artifact_path, check_writes
+from signoff.errors import InvalidParams, UnreadableFile, UnsafePath
 from signoff.profiles.code_files import format_code_files
 from signoff.profiles.gate import Submission
 from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
-from signoff.profiles.phases import WorkflowPhase, WorkflowStatus
 from signoff.profiles.profile_calls import ProfileError, process_response
 from signoff.profiles.review_meta import ReviewVerdict, check_review_meta
-from signoff.profiles.session import Session, SessionState
-from signoff.profiles.transitions import SessionCommand
+from signoff.profiles.session import (
+    PLAN_FILE,
+    REVISION_ISSUES_FILE,
+    Session,
+    SessionState,
+    code_folder,
+    revision_issues_path,
+)
+from signoff.profiles.transitions import SessionCommand, WorkflowPhase, WorkflowStatus
 from signoff.review.own_words import Material
+from signoff.runtime.paths import LONGEST_PATH, check_path, fold_name
+
+if TYPE_CHECKING:
+    from signoff.profiles.model import WriteOp
 
 _OVERRULING: Mapping[str, ReviewVerdict] = {
     SessionCommand.APPROVE_COMPLETE: ReviewVerdict.PASS,
@@ -67,7 +75,7 @@ class ApprovedResponse:
     async def _plan(self) -> Result:
         self._process(self._content)
         text = self.submission.text
-        await self.ctx.write(session_files.PLAN, text)
+        await self.ctx.write(PLAN_FILE, text)
         update = {"plan": text, "plan_hash": text_digest(text), "plan_approved": True}
         return Outcome.OK, update
 
@@ -107,7 +115,7 @@ class ApprovedResponse:
         Missing files are written again, like everything that is missing from a run's folder.
         """
         state, iteration = SessionState(self.ctx), self.ctx.iteration
-        folder = session_files.code_folder(iteration)
+        folder = code_folder(iteration)
         approved = {f"{folder}/{path}": text for path, text in state.code.items()}
         found = await asyncio.gather(*(self._file(path) for path in approved))
         digests = dict(zip(approved, found, strict=True))
@@ -166,7 +174,7 @@ class ApprovedResponse:
         """Writes the code of this round; files that a revision leaves out are kept."""
         state, iteration = SessionState(self.ctx), self.ctx.iteration
         code, notes = await self._files(state.code)
-        folder = session_files.code_folder(iteration)
+        folder = code_folder(iteration)
         texts = {f"{folder}/{path}": text for path, text in sorted(code.items())}
         writes = {**texts, **notes}
         await asyncio.gather(*(self.ctx.write(path, text) for path, text in writes.items()))
@@ -191,7 +199,7 @@ class ApprovedResponse:
         """Returns the reviser's notes, which may have been written as a file of their own."""
         if notes or self.phase is not WorkflowPhase.REVISE:
             return "".join(notes.values())
-        path = session_files.revision_issues_path(self.ctx.iteration)
+        path = revision_issues_path(self.ctx.iteration)
         found = await self.ctx.read(path, missing_ok=True)
         return found.text if found is not None else ""
 
@@ -206,11 +214,11 @@ class ApprovedResponse:
         except ValueError as error:
             raise UnusableResponse(str(error)) from error
         notes = {}
-        if self.phase is WorkflowPhase.REVISE and session_files.REVISION_ISSUES in files:
-            path = session_files.revision_issues_path(self.ctx.iteration)
-            notes[path] = files.pop(session_files.REVISION_ISSUES)
+        if self.phase is WorkflowPhase.REVISE and REVISION_ISSUES_FILE in files:
+            path = revision_issues_path(self.ctx.iteration)
+            notes[path] = files.pop(REVISION_ISSUES_FILE)
         if not files:
-            raise UnusableResponse(f"the response contains only {session_files.REVISION_ISSUES}")
+            raise UnusableResponse(f"the response contains only {REVISION_ISSUES_FILE}")
         return {**code, **files}, notes
 
     async def _writes(self) -> list[WriteOp]:
@@ -234,7 +242,7 @@ class ApprovedResponse:
     async def _text(self, path: str, text: str | None) -> str:
         found = await provided_text(self.ctx, path, text)
         if found is None:
-            folder = session_files.code_folder(self.ctx.iteration)
+            folder = code_folder(self.ctx.iteration)
             raise UnusableResponse(
                 f"the provider did not return the text of {path!r}, and there is no such file "
                 f"in {folder}/"
@@ -273,5 +281,71 @@ async def provided_text(ctx: StepContext, path: str, text: str | None) -> str | 
         safe = check_artifact_path(path)
     except ValueError:
         return None
-    read = await ctx.read(f"{session_files.code_folder(ctx.iteration)}/{safe}", missing_ok=True)
+    read = await ctx.read(f"{code_folder(ctx.iteration)}/{safe}", missing_ok=True)
     return read.text if read is not None else None
+
+
+LONGEST = LONGEST_PATH - 100
+"""Bytes of a path: the folder of the round comes before it."""
+
+
+def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
+    """Returns a path with `/` between its names; raises `ValueError` with the reason.
+
+    It has to be a relative path of plain, visible names. File names in `protected` (lower case)
+    are refused in every folder.
+    """
+    normalized = path.replace("\\", "/")
+    try:
+        check_path(normalized)
+    except UnsafePath as error:
+        raise ValueError(str(error)) from error
+    if len(normalized.encode()) > LONGEST:
+        raise ValueError(f"the path {path[:77]!r}... is longer than {LONGEST} bytes")
+    name = normalized.rpartition("/")[2]
+    if fold_name(name) in protected:
+        raise ValueError(f"the path {path!r} cannot be used: {name!r} is protected")
+    return normalized
+
+
+def check_writes(writes: Sequence[WriteOp], protected: Collection[str] = ()) -> dict[str, str]:
+    """Returns the text of each file by its path; raises `ValueError` with every problem.
+
+    There has to be a file, and no two of them may have one name, not even on systems that
+    compare names without case.
+    """
+    if not writes:
+        raise ValueError("the response contains no file")
+    texts: dict[str, str] = {}
+    taken = _TakenNames()
+    problems: list[str] = []
+    for write in writes:
+        try:
+            path = check_artifact_path(write.path, protected)
+            taken.add(path)
+        except ValueError as error:
+            problems.append(str(error))
+        else:
+            texts[path] = write.content
+    if problems:
+        raise ValueError("; ".join(problems))
+    return texts
+
+
+class _TakenNames:
+    """The files of a plan and their folders, as systems without case compare them."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+
+    def add(self, path: str) -> None:
+        """Adds a file; raises `ValueError` if it is one already, or a file and a folder."""
+        name = fold_name(path)
+        folders = [name[:end] for end, character in enumerate(name) if character == "/"]
+        clashes = (self._files.get(folder) for folder in folders)
+        clash = self._files.get(name) or self._folders.get(name) or next(filter(None, clashes), "")
+        if clash:
+            raise ValueError(f"the files {clash!r} and {path!r} cannot both be written")
+        self._files[name] = path
+        self._folders.update(dict.fromkeys(folders, path))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from signoff.core.context import StepContext
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.providers import FsAbility
+from signoff.profiles.transitions import WorkflowPhase, WorkflowStage
 
 STANDARDS_PARAM = "standards_bundle"
 """The parameter of a run with the standards, which are read once, before it starts."""
@@ -91,98 +91,49 @@ class Note:
 
     def to_json(self) -> dict[str, Any]:
         """Returns what is set, for requests and for the state of the run."""
-        return {name: value for name in _NOTE_FIELDS if (value := getattr(self, name))}
+        return {name: value for name, value in vars(self).items() if value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Note:
         """Reads a note from the state of the run."""
-        return cls(**{name: data[name] for name in _NOTE_FIELDS if name in data})
+        known = (each.name for each in fields(cls))
+        return cls(**{name: data[name] for name in known if name in data})
 
 
-_NOTE_FIELDS = (
-    "last_error",
-    "approval_feedback",
-    "suggested_content",
-    "retry_count",
-    "ask_again",
-)
-
-
-@dataclass(frozen=True)
 class SessionState:
     """A session's state as its stages read it from the run."""
 
-    ctx: StepContext
-
-    @property
-    def context(self) -> dict[str, Any]:
-        """The values that the session was started with, and the texts of the files they name."""
-        params = dict(self.ctx.workflow_params)
-        for name in (STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM):
-            params.pop(name, None)
-        return params
-
-    @property
-    def standards(self) -> str:
+    def __init__(self, ctx: StepContext) -> None:
+        params, state = dict(ctx.workflow_params), ctx.step_state
+        self.ctx = ctx
+        self.standards: str = params.pop(STANDARDS_PARAM, "")
         """The standards bundle."""
-        return str(self.ctx.workflow_params.get(STANDARDS_PARAM, ""))
-
-    @property
-    def prompt(self) -> str:
+        params.pop(STANDARDS_PROVIDER_PARAM, None)
+        self.context = params
+        """The values that the session was started with, and the texts of the files they name."""
+        self.prompt: str = state.get("prompt", "")
         """The approved prompt of the current phase."""
-        return str(self.ctx.step_state.get("prompt", ""))
-
-    @property
-    def plan(self) -> str:
+        self.plan: str = state.get("plan", "")
         """The approved plan."""
-        return str(self.ctx.step_state.get("plan", ""))
-
-    @property
-    def review(self) -> str:
+        self.review: str = state.get("review", "")
         """The last approved review."""
-        return str(self.ctx.step_state.get("review", ""))
-
-    @property
-    def revision_notes(self) -> str:
+        self.revision_notes: str = state.get("revision_notes", "")
         """Which issues of the last review the reviser fixed, and which not and why."""
-        return str(self.ctx.step_state.get("revision_notes", ""))
-
-    @property
-    def code(self) -> dict[str, str]:
+        self.code: dict[str, str] = dict(state.get("code", {}))
         """The code as it is now: texts by path."""
-        return dict(self.ctx.step_state.get("code", {}))
-
-    @property
-    def artifacts(self) -> list[dict[str, Any]]:
+        self.artifacts: list[dict[str, Any]] = list(state.get("artifacts", ()))
         """Every file that was generated so far."""
-        return list(self.ctx.step_state.get("artifacts", ()))
-
-    @property
-    def note(self) -> Note | None:
+        note = state.get("note")
+        self.note = Note.from_json(note) if note is not None else None
         """Why the previous visit of this stage did not lead on; None at the first visit."""
-        data = self.ctx.step_state.get("note")
-        return Note.from_json(data) if data is not None else None
-
-    @property
-    def response(self) -> str:
+        self.response: str = state.get("response", "")
         """The provider's last response in this stage, while the session is sent back to it."""
-        return str(self.ctx.step_state.get("response", ""))
-
-    @property
-    def provided_files(self) -> dict[str, str | None]:
+        self.provided_files: dict[str, str | None] = dict(state.get("provided_files", {}))
         """Files that came with the current response, apart from its text."""
-        return dict(self.ctx.step_state.get("provided_files", {}))
-
-    @property
-    def feedback(self) -> str:
+        self.feedback: str = state.get("feedback", "")
         """What a human asked for when the phase was decided."""
-        return str(self.ctx.step_state.get("feedback", ""))
-
-    @property
-    def fs_ability(self) -> str | None:
+        self.fs_ability: str | None = state.get("fs_ability")
         """What the user says that providers can do with files."""
-        ability: str | None = self.ctx.step_state.get("fs_ability")
-        return ability
 
 
 def step_id(phase: WorkflowPhase, stage: WorkflowStage) -> str:
@@ -194,3 +145,43 @@ def position_of(step: str) -> tuple[WorkflowPhase, WorkflowStage]:
     """Returns the phase and stage of a step."""
     phase, _, stage = step.partition(".")
     return WorkflowPhase(phase), WorkflowStage(stage)
+
+
+STANDARDS_FILE = "standards-bundle.md"
+PLAN_FILE = "plan.md"
+REVISION_ISSUES_FILE = "revision-issues.md"
+"""In the folder of a round: which findings the reviser accepted, and which not."""
+
+NOUNS: Mapping[WorkflowPhase, str] = {
+    WorkflowPhase.PLAN: "planning",
+    WorkflowPhase.GENERATE: "generation",
+    WorkflowPhase.REVIEW: "review",
+    WorkflowPhase.REVISE: "revision",
+}
+"""The phases that have a prompt and a response, as files and methods of profiles name them."""
+
+
+def stage_path(phase: WorkflowPhase, stage: WorkflowStage, iteration: int) -> str:
+    """Returns the path of a prompt or a response."""
+    return f"{iteration_folder(iteration)}/{NOUNS[phase]}-{stage.value}.md"
+
+
+def prompt_path(phase: WorkflowPhase, iteration: int, *, again: bool) -> str:
+    """Returns the path of what a provider is asked; `again` if its response was rejected."""
+    path = stage_path(phase, WorkflowStage.PROMPT, iteration)
+    return path.replace("-prompt.", "-retry-prompt.") if again else path
+
+
+def code_folder(iteration: int) -> str:
+    """Returns the folder of the generated files."""
+    return f"{iteration_folder(iteration)}/code"
+
+
+def revision_issues_path(iteration: int) -> str:
+    """Returns the path of the reviser's notes on the findings."""
+    return f"{iteration_folder(iteration)}/{REVISION_ISSUES_FILE}"
+
+
+def iteration_folder(iteration: int) -> str:
+    """Returns the folder of one round."""
+    return f"iteration-{iteration}"

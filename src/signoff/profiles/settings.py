@@ -11,9 +11,8 @@ from typing import Any
 
 from signoff.errors import Problem
 from signoff.profiles.factories import AGENT_ALIASES
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.session import MANUAL, ROLES, StageRules, position_of, step_id
-from signoff.profiles.transitions import TransitionTable
+from signoff.profiles.transitions import TransitionTable, WorkflowPhase, WorkflowStage
 
 SECTION = "profiles"
 _BY_NAME = ("providers", "standards", "options")

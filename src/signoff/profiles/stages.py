@@ -8,6 +8,7 @@ rejection by a human and a response that cannot be used lead back to the same st
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -16,16 +17,29 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Answer
 from signoff.core.step import Result
-from signoff.profiles import session_files
-from signoff.profiles.code_files import format_code_files
+from signoff.documents.named_texts import read_texts
+from signoff.profiles.code_files import fenced, format_code_files
 from signoff.profiles.gate import HAND_IN, Rejection, StageGate, Submission
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.profile_calls import create_prompt
-from signoff.profiles.prompts import complete_prompt, retry_prompt
 from signoff.profiles.provider_agents import by_hand, files_in
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.responses import ApprovedResponse, UnusableResponse, provided_text
-from signoff.profiles.session import ITERATION, MANUAL, ROLES, Note, Session, SessionState
+from signoff.profiles.session import (
+    ITERATION,
+    MANUAL,
+    PLAN_FILE,
+    ROLES,
+    STANDARDS_FILE,
+    Note,
+    Session,
+    SessionState,
+    code_folder,
+    prompt_path,
+    revision_issues_path,
+    stage_path,
+)
+from signoff.profiles.template_profile import fill_engine_variables
+from signoff.profiles.transitions import WorkflowPhase, WorkflowStage, WorkflowStatus
 
 _OPTIONS = ("fs_ability", "hash_prompts")
 """What a human can choose along with an approval, for the rest of the session."""
@@ -65,7 +79,7 @@ class PromptStage:
         """Writes the prompt and returns once it is approved."""
         state = SessionState(self.ctx)
         if self.phase is WorkflowPhase.PLAN:
-            await self.ctx.write(session_files.STANDARDS, state.standards)
+            await self.ctx.write(STANDARDS_FILE, state.standards)
         text = await self._create(state.feedback)
         decided = await self._gate.judge(Submission(text), self._again)
         while isinstance(decided, Rejection):
@@ -114,7 +128,7 @@ class PromptStage:
 
     @property
     def _path(self) -> str:
-        return session_files.stage_path(self.phase, WorkflowStage.PROMPT, self.ctx.iteration)
+        return stage_path(self.phase, WorkflowStage.PROMPT, self.ctx.iteration)
 
 
 @dataclass
@@ -190,7 +204,7 @@ class ResponseStage:
         }
         if self._provider in self.session.fs_abilities:
             # Written again although it is there: another machine may continue the session.
-            path = session_files.prompt_path(self.phase, self.ctx.iteration, again=again)
+            path = prompt_path(self.phase, self.ctx.iteration, again=again)
             await self.ctx.write(path, ProductPrompt(prompt))
             about["files"] = {"prompt_file": path, "response_file": self._path}
         reply = await self.ctx.ask(self._provider or "", prompt, key="provider", about=about)
@@ -223,24 +237,22 @@ class ResponseStage:
         state, iteration = self._state, self.ctx.iteration
         match self.phase:
             case WorkflowPhase.PLAN:
-                prompt = session_files.stage_path(self.phase, WorkflowStage.PROMPT, iteration)
+                prompt = stage_path(self.phase, WorkflowStage.PROMPT, iteration)
                 return {prompt: state.prompt}
             case WorkflowPhase.GENERATE:
-                return {session_files.PLAN: state.plan, **await self._provided()}
+                return {PLAN_FILE: state.plan, **await self._provided()}
             case WorkflowPhase.REVIEW:
-                return {session_files.PLAN: state.plan, "the code": format_code_files(state.code)}
+                return {PLAN_FILE: state.plan, "the code": format_code_files(state.code)}
             case _:
-                issues = session_files.revision_issues_path(iteration)
+                issues = revision_issues_path(iteration)
                 notes = await self.ctx.read(issues, missing_ok=True)
-                review = session_files.stage_path(
-                    WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, iteration - 1
-                )
+                review = stage_path(WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, iteration - 1)
                 texts = {review: state.review, issues: notes.text if notes else None}
                 return {**texts, **await self._provided()}
 
     async def _provided(self) -> dict[str, str | None]:
         """Returns the files that came with the response, as an approver gets them."""
-        folder = session_files.code_folder(self.ctx.iteration)
+        folder = code_folder(self.ctx.iteration)
         return {
             f"{folder}/{path}": await provided_text(self.ctx, path, text)
             for path, text in self.files.items()
@@ -262,7 +274,7 @@ class ResponseStage:
 
     @property
     def _path(self) -> str:
-        return session_files.stage_path(self.phase, WorkflowStage.RESPONSE, self.ctx.iteration)
+        return stage_path(self.phase, WorkflowStage.RESPONSE, self.ctx.iteration)
 
 
 def fs_ability(session: Session, phase: WorkflowPhase, state: SessionState) -> FsAbility:
@@ -279,3 +291,78 @@ def chosen_options(answer: Answer | None) -> dict[str, Any]:
 async def _nothing_else() -> dict[str, str | None]:
     """A prompt is judged alone: its provider sees nothing else either."""
     return {}
+
+
+_TEXTS = Path(__file__).with_name("prompts.md")
+_READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
+
+
+def complete_prompt(
+    draft: str,
+    state: SessionState,
+    phase: WorkflowPhase,
+    feedback: str = "",
+    ability: FsAbility = FsAbility.NONE,
+) -> str:
+    """Returns a profile's prompt as a provider with that ability gets it."""
+    iteration = state.ctx.iteration
+    values = (
+        _paths(phase, iteration, feedback)
+        if ability in _READS_FILES
+        else {
+            "STANDARDS": state.standards.strip(),
+            "PLAN": state.plan.strip(),
+            "CODE": format_code_files(state.code).rstrip("\n"),
+            "REVIEW": state.review.strip(),
+            "FEEDBACK": feedback,
+        }
+    )
+    text = fill_engine_variables(draft, values).rstrip("\n")
+    if phase is WorkflowPhase.REVIEW and iteration > 1:
+        text = f"{text}\n\n{_previous_review(state, ability)}"
+    response = stage_path(phase, WorkflowStage.RESPONSE, iteration)
+    ending = _output_instructions(ability, response)
+    return f"{text}\n\n{ending}\n" if ending else f"{text}\n"
+
+
+def retry_prompt(prompt: str, previous: str, feedback: str) -> ProductPrompt:
+    """Returns the prompt for another response, with what was wrong with the previous one."""
+    parts = [prompt.rstrip("\n"), "---", read_texts(_TEXTS)["rejected"]]
+    if previous:
+        parts += ["Your previous answer:", fenced(previous).rstrip("\n")]
+    parts += ["Why it was rejected:", feedback.strip() or "No reason was given."]
+    return ProductPrompt("\n\n".join(parts) + "\n", [prompt, previous, feedback])
+
+
+def _previous_review(state: SessionState, ability: FsAbility) -> str:
+    """Returns what a reviewer needs so that rejected issues do not come back for ever."""
+    iteration = state.ctx.iteration
+    review = stage_path(WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, iteration - 1)
+    found = {"The review": (review, state.review)}
+    if state.revision_notes:
+        notes = revision_issues_path(iteration)
+        found["The reviser's decisions"] = (notes, state.revision_notes)
+    by_path = ability in _READS_FILES
+    parts = [
+        f"{title}: (read `{path}`)" if by_path else f"{title}:\n\n{fenced(text).rstrip()}"
+        for title, (path, text) in found.items()
+    ]
+    return "\n\n".join([read_texts(_TEXTS)["reviewed-before"], *parts])
+
+
+def _paths(phase: WorkflowPhase, iteration: int, feedback: str) -> dict[str, str]:
+    # The revision belongs to the round that its review started.
+    reviewed = iteration - 1 if phase is WorkflowPhase.REVISE else iteration
+    review = stage_path(WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, reviewed)
+    return {
+        "STANDARDS": f"(read `{STANDARDS_FILE}`)",
+        "PLAN": f"(read `{PLAN_FILE}`)",
+        "CODE": f"(read every file in `{code_folder(reviewed)}/`)",
+        "REVIEW": f"(read `{review}`)",
+        "FEEDBACK": feedback,
+    }
+
+
+def _output_instructions(ability: FsAbility, response: str) -> str:
+    text = read_texts(_TEXTS).get(ability.value, "")
+    return text.format(path=response, name=response.rsplit("/", 1)[-1])

@@ -17,8 +17,8 @@ from signoff.documents import templates
 from signoff.errors import InvalidParams, Problem
 from signoff.profiles.code_files import find_code_files
 from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
-from signoff.profiles.phases import WorkflowStatus
 from signoff.profiles.profile import WorkflowProfile
+from signoff.profiles.transitions import WorkflowStatus
 
 ENGINE_VARIABLES = ("STANDARDS", "PLAN", "CODE", "REVIEW", "FEEDBACK")
 """The variables that only the engine has values for."""

@@ -1,4 +1,4 @@
-"""Every transition of a session, as one table.
+"""The phases of a session, and every transition between them as one table.
 
 A session is at a phase and, except at its start and its end, at a stage of it. A command moves
 it to the next position and says what happens there; a command without a row is not allowed. The
@@ -24,7 +24,45 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+
+class WorkflowPhase(StrEnum):
+    """What a session is working on."""
+
+    INIT = "init"
+    PLAN = "plan"
+    GENERATE = "generate"
+    REVIEW = "review"
+    REVISE = "revise"
+    COMPLETE = "complete"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+class WorkflowStage(StrEnum):
+    """The half of a phase: first its prompt is created, then a provider responds to it."""
+
+    PROMPT = "prompt"
+    RESPONSE = "response"
+
+
+class WorkflowStatus(StrEnum):
+    """How a session is doing, or how it ended."""
+
+    IN_PROGRESS = "in_progress"
+    SUCCESS = "success"
+    FAILED = "failed"
+    """No review passed within the allowed rounds."""
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+class ApprovalDecision(StrEnum):
+    """What an approver decided."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    PENDING = "pending"
+    """A human decides."""
 
 
 class Action(StrEnum):

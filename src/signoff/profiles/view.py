@@ -13,10 +13,20 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.notation import RunReport
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
-from signoff.profiles.session import STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM, Note, position_of
-from signoff.profiles.session_files import code_folder
-from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.profiles.session import (
+    STANDARDS_PARAM,
+    STANDARDS_PROVIDER_PARAM,
+    Note,
+    code_folder,
+    position_of,
+)
+from signoff.profiles.transitions import (
+    SessionCommand,
+    TransitionTable,
+    WorkflowPhase,
+    WorkflowStage,
+    WorkflowStatus,
+)
 from signoff.store.rundir.layout import Layout, ShownRun
 
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {

@@ -27,9 +27,8 @@ from typing import Any, TypeVar
 
 from signoff import errors
 from signoff.core import events as ev
-from signoff.core.chance import Chance
 from signoff.core.checked import Checked, CheckedCall
-from signoff.core.context import FanOutCall, StepContext
+from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.digest import digest, line_digest
 from signoff.core.effects import Effect, EffectId, EffectKind, Reply, effect_key
 from signoff.core.events import Logged

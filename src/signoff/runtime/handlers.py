@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from signoff.core.chance import Chance
-from signoff.core.context import EffectPort, StepContext
+from signoff.core.context import Chance, EffectPort, StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.spend import Spend
 from signoff.core.step import Condition, HandlerObject, StepDef

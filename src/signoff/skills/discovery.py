@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
 
 from signoff.core.workflow import Workflow
 from signoff.discovery import (
     NAME,
+    Definition,
     DiscoveredWorkflow,
     Discovery,
     assigned_value,
+    checked_names,
+    find_definition,
     load_module,
     python_files,
+    reading_problem,
     source_files,
 )
 from signoff.documents.files import display_path
@@ -53,25 +56,22 @@ class InvalidSkill(InvalidWorkflow):
 
 
 @dataclass(frozen=True)
-class SkillSource:
-    """A module that defines a skill, before it is imported."""
+class SkillSource(Definition):
+    """A module that defines a skill, before it is imported.
 
-    name: str
-    """Empty if its source does not show it."""
-    path: Path
-    in_library: bool = False
-    description: str = ""
-    """As far as its source shows it, like the number of its steps."""
+    Its name is empty if its source does not show it.
+    """
+
+    path: Path = field(kw_only=True)
     steps: int | None = None
-    problem: Problem | None = None
-    """Why it cannot be used."""
+    """How many it has, as far as its source shows it."""
     trust: Trust = field(default=lambda _definitions: None, compare=False)
     """Called before it is imported."""
 
     @property
-    def origin(self) -> str:
-        """Where it comes from, for users."""
-        return "library" if self.in_library else display_path(self.path)
+    def in_library(self) -> bool:
+        """Whether it is part of this package."""
+        return self.path.parent == _LIBRARY_FOLDER
 
     def load(self) -> Workflow:
         """Imports the module; raises `InvalidSkill` if that fails."""
@@ -140,16 +140,10 @@ def discover_workflows(package: str | Path | ModuleType = LIBRARY) -> Workflows:
     source = package.__name__ if isinstance(package, ModuleType) else str(package)
     problems: list[Problem] = []
     files = source_files(source, Path.cwd(), problems)
-    by_name: dict[str, list[SkillSource]] = {}
-    for each in _named(_read((path.resolve(), False) for path in files)):
-        if each.problem is not None:
-            problems.append(each.problem)
-        else:
-            by_name.setdefault(each.name, []).append(each)
-    problems += [_duplicate(name, same) for name, same in by_name.items() if len(same) > 1]
+    usable = _usable(_named(_read(path.resolve() for path in files)), problems)
     if problems:
         raise InvalidWorkflow(source, problems)
-    return Workflows({name: same[0] for name, same in by_name.items()})
+    return Workflows({each.name: each for each in usable})
 
 
 def find_skill(name: str, context: CompileContext) -> Workflow:
@@ -177,17 +171,11 @@ def resolve_skill(name: str, context: CompileContext) -> Workflow:
 
 def find_source(name: str, context: CompileContext) -> SkillSource:
     """Returns the module of a skill; raises `UnknownName`, or `InvalidSkill` if there are two."""
-    files = list(_files(context))
-    matching = [each for each in _read(files, context, mentions=name) if each.name == name]
-    if not matching:
+    found = list(_sources(context))
+    if all(each.name != name for each in found):
         # Its source may not show the name that it has.
-        every = list(_named(_read(files, context)))
-        matching = [each for each in every if each.name == name]
-        if not matching:
-            _refuse_unknown(name, every)
-    if len(matching) > 1:
-        raise InvalidSkill(name, [_duplicate(name, matching)])
-    return matching[0]
+        found = list(_named(found))
+    return find_definition(name, checked_names(found, "skill"), "skill", InvalidSkill)
 
 
 def skills_folder(context: CompileContext) -> list[Path]:
@@ -201,13 +189,13 @@ def skill_names(context: CompileContext) -> list[str]:
 
     Those that the settings name are ordinary workflows as well, and found as such.
     """
-    own = _read(_files(replace(context, workflows=())), context)
-    return [each.name for each in _named(own) if each.problem is None]
+    own = _named(_sources(replace(context, workflows=())))
+    return [each.name for each in own if each.problem is None]
 
 
 def library_names() -> list[str]:
     """Returns the names of the skills in the library."""
-    return [each.name for each in map(_library_source, _library_files()) if each is not None]
+    return [each.name for each in _read(_library_files())]
 
 
 def listed_skills(context: CompileContext) -> tuple[list[SkillSource], list[Problem]]:
@@ -216,19 +204,13 @@ def listed_skills(context: CompileContext) -> tuple[list[SkillSource], list[Prob
     Those of the library are imported, which is no risk; nothing else is.
     """
     problems: list[Problem] = []
-    by_name: dict[str, list[SkillSource]] = {}
-    for source in _read(_files(context, problems), context):
-        if source.problem is not None:
-            problems.append(source.problem)
-            continue
-        shown = _with_details(source) if source.in_library else source
-        by_name.setdefault(source.name or source.path.stem, []).append(shown)
-    problems += [_duplicate(name, each) for name, each in by_name.items() if len(each) > 1]
-    single = sorted((name, each[0]) for name, each in by_name.items() if len(each) == 1)
-    return [replace(each, name=name) for name, each in single], problems
+    shown = (_with_details(each) for each in _sources(context, problems))
+    return _usable(shown, problems), problems
 
 
 def _with_details(source: SkillSource) -> SkillSource:
+    if not source.in_library:
+        return replace(source, name=source.name or source.path.stem)
     workflow = source.load()
     return replace(source, description=workflow.description, steps=workflow.total_steps)
 
@@ -237,20 +219,13 @@ def all_skills(context: CompileContext) -> tuple[list[Skill], list[Problem]]:
     """Imports every skill; returns those that can be used, by name, and the problems of others."""
     make_importable([context.root])
     problems: list[Problem] = []
-    by_name: dict[str, list[Skill]] = {}
-    for source in _read(_files(context, problems), context):
+    skills = []
+    for source in _usable(_named(_sources(context, problems)), problems):
         try:
-            workflow = source.load()
+            skills.append(Skill(source.load(), source))
         except InvalidSkill as error:
             problems += error.problems
-            continue
-        by_name.setdefault(workflow.name, []).append(Skill(workflow, source))
-    problems += [
-        _duplicate(name, [skill.source for skill in skills])
-        for name, skills in by_name.items()
-        if len(skills) > 1
-    ]
-    return [by_name[name][0] for name in sorted(by_name) if len(by_name[name]) == 1], problems
+    return skills, problems
 
 
 def own_skills(context: CompileContext) -> Discovery:
@@ -262,53 +237,51 @@ def own_skills(context: CompileContext) -> Discovery:
     return Discovery(found, tuple(problems))
 
 
-def _files(
+def _sources(
     context: CompileContext, problems: list[Problem] | None = None
-) -> Iterator[tuple[Path, bool]]:
-    """Yields the files that may define skills, each once, and whether it is in the library."""
-    for path in _library_files():
-        yield path, True
+) -> Iterator[SkillSource]:
+    """Yields the skills of all places, each file once."""
     files = [file for folder in skills_folder(context) for file in python_files(folder)]
     for source in context.workflows:
         files += source_files(source, context.root, problems if problems is not None else [])
-    for path in dict.fromkeys(file.resolve() for file in files):
-        if path.parent != _LIBRARY_FOLDER:
-            yield path, False
+    own = (path.resolve() for path in files)
+    for each in _read(dict.fromkeys((*_library_files(), *own))):
+        yield replace(each, trust=context.trust)
 
 
 def _library_files() -> list[Path]:
     return sorted(_LIBRARY_FOLDER.glob("[!_]*.py"))
 
 
-def _read(
-    files: Iterable[tuple[Path, bool]], context: CompileContext | None = None, mentions: str = ""
-) -> Iterator[SkillSource]:
-    """Yields the skills among files; with `mentions`, only of files that contain that text."""
-    for path, in_library in files:
-        source = _library_source(path) if in_library else _own_source(path, mentions)
+def _read(files: Iterable[Path]) -> Iterator[SkillSource]:
+    """Yields the skills among files, as their sources show them."""
+    for path in files:
+        in_library = path.parent == _LIBRARY_FOLDER
+        source = _library_source(path) if in_library else _own_source(path)
         if source is not None:
-            yield source if context is None else replace(source, trust=context.trust)
+            yield source
+
+
+def _usable(sources: Iterable[SkillSource], problems: list[Problem]) -> list[SkillSource]:
+    """Returns the skills that can be used; adds to `problems` what is wrong with the others."""
+    found = checked_names(sources, "skill")
+    problems += dict.fromkeys(each.problem for each in found if each.problem is not None)
+    return [each for each in found if each.problem is None]
 
 
 def _library_source(path: Path) -> SkillSource | None:
     # Modules of the library are named after their skills, which a test checks.
     if not _ASSIGNMENT.search(path.read_text("utf-8")):
         return None
-    return SkillSource(path.stem.replace("_", "-"), path, in_library=True)
+    return SkillSource(path.stem.replace("_", "-"), "library", path=path)
 
 
-def _own_source(path: Path, mentions: str) -> SkillSource | None:
-    unnamed = SkillSource("", path)
+def _own_source(path: Path) -> SkillSource | None:
+    unnamed = SkillSource("", display_path(path), path=path)
     try:
-        text = read_regular(path, None, follow=True).decode("utf-8-sig")
-        if mentions not in text:
-            return None
-        value = assigned_value(text)
-    except SyntaxError as error:
-        where = f"{unnamed.origin}:{error.lineno}"
-        return replace(unnamed, problem=Problem(where, f"SyntaxError: {error.msg}"))
-    except (OSError, ValueError) as error:
-        return replace(unnamed, problem=Problem(unnamed.origin, f"cannot be read: {error}"))
+        value = assigned_value(read_regular(path, None, follow=True).decode("utf-8-sig"))
+    except (SyntaxError, OSError, ValueError) as error:
+        return replace(unnamed, problem=reading_problem(error, unnamed.origin))
     return _described(unnamed, value) if value is not None else None
 
 
@@ -343,18 +316,6 @@ def _named(sources: Iterable[SkillSource]) -> Iterator[SkillSource]:
             yield replace(each, problem=error.problems[0])
 
 
-def _refuse_unknown(name: str, sources: Sequence[SkillSource]) -> NoReturn:
-    """Raises an error that lists the known skills, and modules that could not be read."""
-    # The project's own come first: they are not in the documentation.
-    usable = sorted((each.in_library, each.name) for each in sources if each.problem is None)
-    known = [own for _, own in usable]
-    problems = [each.problem for each in sources if each.problem is not None]
-    unknown = UnknownName("skill", name, known)
-    if not problems:
-        raise unknown
-    raise InvalidSkill(name, [Problem(f"skill {name!r}", str(unknown)), *problems])
-
-
 def _from_module(target: str) -> Workflow:
     module = target.partition(":")[0]
     try:
@@ -368,7 +329,7 @@ def _from_module(target: str) -> Workflow:
 def _from_file(path: Path) -> Workflow:
     if not path.is_file():
         raise UnknownName("file", str(path), sorted(p.name for p in path.parent.glob("*.py")))
-    return SkillSource("", path.resolve()).load()
+    return SkillSource("", display_path(path), path=path.resolve()).load()
 
 
 def _workflow_of(module: ModuleType) -> Workflow:
@@ -377,8 +338,3 @@ def _workflow_of(module: ModuleType) -> Workflow:
         return value
     what = f"{NAME} is {type(value).__name__}, not a Workflow"
     raise InvalidWorkflow(module.__name__, [Problem(module.__name__, what)])
-
-
-def _duplicate(name: str, sources: Sequence[SkillSource]) -> Problem:
-    origins = " and ".join(each.origin for each in sources)
-    return Problem(f"skill {name!r}", f"defined twice: {origins}", "rename or remove one")

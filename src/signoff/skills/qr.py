@@ -37,7 +37,7 @@ from signoff.review.blocking import BlockingTable, blocking_at, relaxing_table
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.state import need_state_dir
 from signoff.skills.types import QRStatus
-from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.files import Disk
 
 
 class Severity(StrEnum):

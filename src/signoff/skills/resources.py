@@ -12,7 +12,7 @@ from signoff.discovery import discover_files, python_files
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, UnknownName, UnsafePath
 from signoff.runtime.paths import safe_path
-from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.files import Disk
 
 CONVENTIONS = "conventions"
 RESOURCES = "resources"

@@ -8,23 +8,25 @@ that has lost its run can add nothing to it.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from signoff.core.digest import text_digest
-from signoff.core.outcome import Status
+from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
 from signoff.errors import StoreDamaged, UnknownName
 from signoff.runtime.store_port import (
+    FORGOTTEN_SECONDS,
     LEASE_SECONDS,
     Alive,
     Commit,
@@ -47,18 +49,20 @@ from signoff.runtime.store_port import (
 )
 from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
-from signoff.store import run_queue
 from signoff.store.commits import apply, replace_surrogates
 from signoff.store.connection import IN_MEMORY, OpenFile, Transaction, connect
 from signoff.store.rows import (
+    RENEWED_SECONDS,
     busy,
     inbox_item,
     inbox_lines,
+    is_held,
     is_later_attempt,
     refuse_answer,
     request_id,
     run_row,
     unknown_run,
+    worker_rows,
 )
 from signoff.store.upkeep import SqliteTransfer, back_up, check, damaged_journal, delete_run
 
@@ -198,22 +202,26 @@ class SqliteStore:
             last = DispatchToken(*self._fetch_one(db, q.LAST_ATTEMPT, (run,)))
             if row.owner != owner.id:
                 self._refuse_if_alive(db, row, alive, is_later_attempt(row, token, last))
-            run_queue.put_owner(db, owner, self.wall_time() + lease_seconds)
+            self._put_owner(db, owner, lease_seconds)
             db.execute(q.TAKE, (owner.id, *(token or (None, None)), run))
             return row.fence + 1
 
     def _refuse_if_alive(
         self, db: sqlite3.Connection, row: RunRow, alive: Alive, is_later: bool = False
     ) -> None:
-        now = self.wall_time()
-        other = run_queue.living_owner(db, row.owner, alive, now, is_later=is_later)
+        other = self._living_owner(db, row.owner, alive, is_later)
         if other is not None:
             raise busy(row, other)
 
     def enqueue(self, run: RunId, needs: Sequence[str], alive: Alive) -> bool:
         """Hands a run to workers; False if it has ended or a process drives it."""
         with self._write as db:
-            return run_queue.enqueue(db, run, needs, alive, self.wall_time())
+            row = run_row(db.execute(q.RUN_BY_ID, (run,)).fetchone())
+            if row.status in FINAL or self._living_owner(db, row.owner, alive):
+                return False
+            db.execute(q.ENQUEUE, (json.dumps(needs), self.wall_time(), run))
+            db.execute(q.RELEASE, (run,))
+            return True
 
     def claim(
         self, owner: Owner, capabilities: Iterable[str], alive: Alive, limit: int
@@ -222,28 +230,54 @@ class SqliteStore:
         able = sorted(capabilities)
         with self._read as db:
             # Most looks find nothing, and need no lock then.
-            if next(run_queue.claimable(db, owner, able, alive, self.wall_time()), None) is None:
+            if next(self._claimable(db, owner, able, alive), None) is None:
                 return []
         with self._write_unsynced as db:
-            found = islice(run_queue.claimable(db, owner, able, alive, self.wall_time()), limit)
-            run_queue.put_owner(db, owner, self.wall_time() + LEASE_SECONDS)
-            return run_queue.claim(db, owner, list(found))
+            found = list(islice(self._claimable(db, owner, able, alive), limit))
+            # A claim is a lease like any other: this row decides for how long the worker is
+            # believed, and the run's fence who may write.
+            self._put_owner(db, owner)
+            db.executemany(q.CLAIM, [(owner.id, row.id) for row in found])
+            return [row._replace(owner=owner.id) for row in found]
+
+    def _claimable(
+        self, db: sqlite3.Connection, owner: Owner, able: list[str], alive: Alive
+    ) -> Iterator[RunRow]:
+        """Yields the runs that this owner could claim now, the longest waiting first."""
+        values = {"now": self.wall_time(), "owner": owner.id, "capabilities": json.dumps(able)}
+        # Whether a process lives is asked once for each owner, however many runs it has.
+        is_busy = cache(lambda other: self._living_owner(db, other, alive) is not None)
+        for columns in db.execute(q.CLAIMABLE, values):
+            row = run_row(columns)
+            if row.owner is None or not is_busy(row.owner):
+                yield row
 
     def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
         """Lists an owner as a worker until it leaves; returns its number."""
         with self._write_unsynced as db:
-            run_queue.put_owner(db, owner, self.wall_time() + LEASE_SECONDS)
-            return run_queue.register(db, owner, slots, capabilities, self.wall_time())
+            self._put_owner(db, owner)
+            now = self.wall_time()
+            db.execute(q.FORGET_OWNERS, (now - FORGOTTEN_SECONDS,))
+            db.execute(q.FORGET_WORKERS)
+            db.execute(q.REGISTER, (owner.id, slots, json.dumps(sorted(capabilities)), now))
+            return int(db.execute(q.WORKER_NUMBER, (owner.id,)).fetchone()[0])
 
     def workers(self, alive: Alive) -> list[WorkerRow]:
         """Returns the workers that have not left, the oldest first."""
         with self._read as db:
-            return run_queue.workers(db, alive, self.wall_time())
+            return worker_rows(db.execute(q.WORKERS, (self.wall_time(),)), alive)
 
     def beat(self, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renews all of an owner's leases at once."""
         with self._write_unsynced as db:
-            run_queue.put_owner(db, owner, self.wall_time() + lease_seconds)
+            self._put_owner(db, owner, lease_seconds)
+
+    def _put_owner(
+        self, db: sqlite3.Connection, owner: Owner, lease_seconds: float = LEASE_SECONDS
+    ) -> None:
+        """Renews all leases of an owner."""
+        until = self.wall_time() + lease_seconds
+        db.execute(q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, until))
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
         """Returns (run, reason) for each run of an owner that a user asked to cancel."""
@@ -260,7 +294,22 @@ class SqliteStore:
     def owner(self, identity: str, alive: Alive) -> Owner | None:
         """Returns a process that drives runs; None if it has ended."""
         with self._read as db:
-            return run_queue.living_owner(db, identity, alive, self.wall_time())
+            return self._living_owner(db, identity, alive)
+
+    def _living_owner(
+        self, db: sqlite3.Connection, identity: str | None, alive: Alive, is_later: bool = False
+    ) -> Owner | None:
+        """Returns an owner that has to be believed alive; None if it is dead or unknown.
+
+        `is_later` is whether a later attempt of a dispatcher wants its run.
+        """
+        lease = None if identity is None else db.execute(q.OWNER, (identity,)).fetchone()
+        if lease is None:
+            return None
+        *fields, until = lease
+        owner = Owner(*fields)
+        leased = until > self.wall_time() + (RENEWED_SECONDS if is_later else 0.0)
+        return owner if is_held(owner, alive, leased=leased) else None
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks the run's owner to cancel it."""

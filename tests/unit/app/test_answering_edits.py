@@ -23,7 +23,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import Answer
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.disk import LARGEST_READ
+from signoff.store.rundir.files import LARGEST_READ
 
 WRITTEN, EDITED = "the draft\n", "a better draft\n"
 SECRET = "zq-4711-very-secret"

@@ -14,7 +14,7 @@ def test_what_the_engine_logs_looks_like_every_other_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The name of a module means nothing to a user who runs a flow."""
-    LogLines().emit(record("signoff.store.rundir.projection", "the directory is behind"))
+    LogLines().emit(record("signoff.store.rundir.directory", "the directory is behind"))
 
     assert capsys.readouterr().err == "warning: the directory is behind\n"
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from signoff.core.chance import Chance
 from signoff.core.checked import CheckedCall
-from signoff.core.context import FanOutCall, StepContext
+from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.effects import Effect, EffectKind, OnCrash
 from signoff.core.requests import Question
 from signoff.core.spend import Spend

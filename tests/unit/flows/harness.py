@@ -21,7 +21,7 @@ from signoff.flows.layout import FlowLayout
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.flows.steps.reading import INSTRUCTIONS
+from signoff.flows.steps.critique import INSTRUCTIONS
 from signoff.review.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, capabilities_of

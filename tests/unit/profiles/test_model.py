@@ -14,7 +14,12 @@ from signoff.profiles.model import (
     WriteOp,
     WritePlan,
 )
-from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.transitions import (
+    ApprovalDecision,
+    WorkflowPhase,
+    WorkflowStage,
+    WorkflowStatus,
+)
 from signoff.profiles.view import NO_HASH
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -1,7 +1,13 @@
 import pytest
 
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.transitions import Action, SessionCommand, TransitionResult, TransitionTable
+from signoff.profiles.transitions import (
+    Action,
+    SessionCommand,
+    TransitionResult,
+    TransitionTable,
+    WorkflowPhase,
+    WorkflowStage,
+)
 from tests.tables import table
 
 ROWS = [

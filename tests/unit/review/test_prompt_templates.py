@@ -8,8 +8,7 @@ import pytest
 from signoff.core.severity import Severity
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, UsageError
-from signoff.flows.compile import frozen_source
-from signoff.flows.compile_file import compile_file
+from signoff.flows.compile import compile_file, frozen_source
 from signoff.flows.state import FlowState
 from signoff.flows.steps.critic import review_prompt
 from signoff.notation import CompileContext

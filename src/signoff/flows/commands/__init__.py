@@ -20,8 +20,7 @@ from signoff.cli.text import one_line
 if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.cli.output import Output
-    from signoff.flows.policy import Explanation, ReviewedRun
-    from signoff.flows.replay import Replay
+    from signoff.flows.policy import Explanation, Replay, ReviewedRun
     from signoff.review.finding import Finding
 
 _EPILOG = """\b

@@ -1,7 +1,9 @@
-"""Judges the findings of the critics: by an agent, or by the rules alone.
+"""Judges the findings of the critics: by an agent, by a human, or by the rules alone.
 
 The judge's verdict is checked. An approval is valid only if no blocking finding is still
-pursued, and a finding that the judge does not mention is pursued.
+pursued, and a finding that the judge does not mention is pursued. A human judge decides about each
+finding and never fills in a format. An approval that would end the run has everything read first
+that was not read in its current form, because nothing after it would make up for that.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from signoff.core.delta import Append
 from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
-from signoff.core.questions import Option
-from signoff.core.requests import RETRY, SIGN_OFF, Choice, Request
+from signoff.core.questions import Option, UserQuestion
+from signoff.core.requests import RETRY, SIGN_OFF, Answer, Choice, Questions, Request
+from signoff.core.severity import Severity
 from signoff.core.stop_reason import NotConverging
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
@@ -32,12 +35,17 @@ from signoff.flows.state import (
     left_unadjudicated,
     read,
 )
-from signoff.flows.step import POLICY_JUDGE, WorkflowStep
-from signoff.flows.steps.decision_material import finding_lines, findings_material
+from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
+from signoff.flows.steps.critic import Verifier, second_look
+from signoff.flows.steps.critique import Reading, format_issues, undecided
+from signoff.flows.steps.decision_material import (
+    finding_lines,
+    findings_material,
+    judging_material,
+    sign_off_material,
+)
 from signoff.flows.steps.ending import at_limit, note_warnings, save_result
 from signoff.flows.steps.handler import FlowHandler, StepResult
-from signoff.flows.steps.human_judge import ask_human
-from signoff.flows.steps.last_reading import approval_warnings, read_rest
 from signoff.flows.steps.updates import (
     ask_for_guidance,
     decided_by_human,
@@ -47,10 +55,10 @@ from signoff.flows.steps.updates import (
     with_best,
     with_round,
 )
-from signoff.flows.steps.verify import Verifier, second_look
 from signoff.flows.steps.work_order import bill_of
-from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.critique import Critique
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
+from signoff.review.artifact import locate
+from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import blocking_first
 from signoff.review.findings import Finding, Ledger, with_not_reported
 from signoff.review.memory import earlier_findings, held_back_by
@@ -68,6 +76,7 @@ from signoff.review.policy import (
 )
 from signoff.review.prompts import adjudicator_prompt
 from signoff.review.shown_file import ShownFile, show_files
+from signoff.review.work_order import without_issues
 from signoff.runtime.amounts import count
 
 RULES = "rules"
@@ -82,7 +91,7 @@ REASON = "_reason"
 class AdjudicateHandler(FlowHandler):
     """The handler of an adjudicate step."""
 
-    async def __call__(self, ctx: StepContext) -> StepResult:
+    async def perform(self, ctx: StepContext) -> StepResult:
         """Decides on the critiques in scope, and whether there is anything left to do."""
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
         update: dict[str, Any] = {}
@@ -412,3 +421,153 @@ def _judged_versions(state: FlowState) -> dict[str, str]:
 
 def _noted(judged: Adjudication, note: str) -> Adjudication:
     return replace(judged, notes=(*judged.notes, note))
+
+
+FIX, DISMISS = "fix", "dismiss"
+APPROVE, CHANGES = "approve", "request changes"
+KEY = "decisions"
+MOST_QUESTIONS = 40
+"""Findings that a human decides about one by one, what blocks first; the others are fixed."""
+
+
+async def ask_human(
+    ctx: StepContext,
+    flow: Flow,
+    state: FlowState,
+    critiques: Sequence[Critique],
+) -> Adjudication:
+    """Returns the verdict of a human; what they do not decide about is pursued."""
+    block_on = flow.config.adjudication.block_on
+    issues = _issues(critiques, block_on)
+    shown = {
+        **sign_off_material(ctx, flow, state),
+        "rules": judging_material(flow, state, flow.by_id)["rules"],
+    }
+    if not issues:
+        return await _ask_without_findings(ctx, state, shown)
+    questions = [_question(state, name, issue) for name, issue in issues[:MOST_QUESTIONS]]
+    prompt = "Decide about each finding; what you write with it is the reason of your dismissals."
+    if len(issues) > MOST_QUESTIONS:
+        others = count(len(issues) - MOST_QUESTIONS, "more finding")
+        prompt += f" {others} will have to be fixed."
+    material = {"version": state.version, "findings": [name for name, _ in issues]}
+    request = Questions(
+        ProductPrompt(prompt, material), questions, question_id="judge", shown=shown
+    )
+    answer = await ctx.wait(request, key=KEY)
+    by_rules = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+    decided = _with_decisions(by_rules, answer)
+    status = Verdict.REWRITE if decided.pursued(block_on) else Verdict.APPROVED
+    return replace(_with_status(decided, status), by=answer.by)
+
+
+def _issues(
+    critiques: Sequence[Critique], block_on: Sequence[Severity]
+) -> list[tuple[str, CritiqueIssue]]:
+    """Returns each finding once, under the name that its decision has; what blocks first."""
+    found: dict[str, CritiqueIssue] = {}
+    for issue in (issue for critique in critiques for issue in critique.issues):
+        found.setdefault(issue.finding_id or issue.id, issue)
+    in_order = blocking_first(block_on)
+    return sorted(found.items(), key=lambda entry: in_order(entry[1]))
+
+
+def _question(state: FlowState, name: str, issue: CritiqueIssue) -> UserQuestion:
+    where = (
+        locate(state.content, issue.evidence, issue.path, issue.line)
+        if not issue.omission
+        else None
+    )
+    place = f"{where or issue.path}: " if issue.path else ""
+    quote = f' "{_flat(issue.evidence)[:300]}"' if not issue.omission else ""
+    fix = f" Suggested: {_flat(issue.suggested_fix)}" if issue.suggested_fix else ""
+    text = f"{place}[{issue.severity.value}] {_flat(issue.finding)}{quote}{fix}"
+    options = (
+        Option(FIX, description="it is a problem"),
+        Option(DISMISS, description="it is none, or not worth a change"),
+    )
+    return UserQuestion(name, text, options)
+
+
+async def _ask_without_findings(
+    ctx: StepContext, state: FlowState, shown: Mapping[str, Any]
+) -> Adjudication:
+    request = Choice(
+        ProductPrompt("No critic found anything to decide about.", {"version": state.version}),
+        [Option(APPROVE), Option(CHANGES, requires_input=True, description="write what to change")],
+        question_id="judge",
+        shown=shown,
+    )
+    answer = await ctx.wait(request, key=KEY)
+    status = Verdict.APPROVED if answer.value == APPROVE else Verdict.REWRITE
+    bill = "" if answer.value == APPROVE else answer.text
+    return Adjudication(ctx.iteration, status, bill_of_work=bill, by=answer.by)
+
+
+def _with_decisions(verdict: Adjudication, answer: Answer) -> Adjudication:
+    chosen: Mapping[str, str] = answer.value if isinstance(answer.value, Mapping) else {}
+    reason = answer.text or f"dismissed by {answer.by or 'a human'}"
+
+    def decided(each: AdjudicationDecision) -> AdjudicationDecision:
+        if chosen.get(each.finding_id, chosen.get(each.issue_id)) != DISMISS:
+            return each
+        return replace(each, status=Pursuit.DISMISSED, rationale=reason, guidance=None)
+
+    return replace(verdict, decisions=tuple(decided(each) for each in verdict.decisions))
+
+
+def _with_status(verdict: Adjudication, status: Verdict) -> Adjudication:
+    dismissed = [d for d in verdict.decisions if d.status is Pursuit.DISMISSED]
+    names = {name for d in dismissed for name in (d.issue_id, d.finding_id)}
+    bill = without_issues(verdict.bill_of_work, names) if status is Verdict.REWRITE else ""
+    return replace(verdict, status=status, bill_of_work=bill)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+async def read_rest(
+    ctx: StepContext, flow: Flow, raw: Mapping[str, Any]
+) -> tuple[list[Critique], dict[str, Any]]:
+    """Has everything read that was not read in its current form; returns what was found.
+
+    There are several ways to skip a reading: `rereview: changed`, a finding that halts a serial
+    critique and is then dismissed, a fix that no critique step follows. An approval ends the run,
+    so nothing after it would make up for them.
+    """
+    update: dict[str, Any] = {}
+    found: list[Critique] = []
+    for step in flow.of_kind(StepKind.CRITIQUE):
+        reading = Reading(flow, step, FlowState(after(raw, update)))
+        if unread := reading.unread():
+            results = await reading.read_all(ctx, unread, key=f"last reading of {step.id}")
+            more, critiques = reading.update(ctx, results, more=True)
+            update = joined(update, more)
+            found += critiques
+    answer = await _ask_human(ctx, flow, FlowState(after(raw, update)), found)
+    return for_judge(found), joined(update, answer)
+
+
+def approval_warnings(flow: Flow, judged: Adjudication) -> list[str]:
+    """Returns what to know about a text that passed without a review."""
+    if UNREVIEWED not in judged.notes:
+        return []
+    # Files that no constraint is about can pass without that setting.
+    allowed = ": the flow sets allow_unreviewed" if flow.config.allow_unreviewed else ""
+    return [f"passed without a review{allowed}"]
+
+
+async def _ask_human(
+    ctx: StepContext, flow: Flow, state: FlowState, critiques: Sequence[Critique]
+) -> dict[str, Any]:
+    """Asks about findings that the judge must not decide alone; returns the update."""
+    issues = undecided(critiques, state.ledger)
+    if not issues:
+        return {}
+    question = f"The last reading has findings that you must decide on:\n{format_issues(issues)}"
+    known = state.ledger.findings
+    findings = [known[each.finding_id] for each in issues if each.finding_id in known]
+    shown = findings_material(flow, state, findings)
+    answer = await ask_for_guidance(ctx, flow, "escalate", question, shown)
+    return answer | decided_by_human(state, [issue.finding_id for issue in issues], answer)

@@ -32,7 +32,7 @@ MOST_CHARACTERS = 8_000_000
 class GenerateHandler(FlowHandler):
     """The handler of a generate step."""
 
-    async def __call__(self, ctx: StepContext) -> StepResult:
+    async def perform(self, ctx: StepContext) -> StepResult:
         """Asks for the artifact and discards all reviews of an earlier one."""
         state = FlowState(ctx.step_state)
         sources = ctx.step_state.get("sources")

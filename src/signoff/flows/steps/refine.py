@@ -3,25 +3,33 @@
 `apply` makes its literal edits exactly and asks an agent only for the rest; `edit` lets
 an agent change a working copy; `rewrite` has the whole text written again. What changed
 is recorded hunk by hunk, each tied to the finding it answers.
+
+A set of files is fixed file by file. Each file with findings is fixed in a view of the state that
+has this file as its only text, with the findings and the part of the work order that are about it.
+So every mode of a refine step works for files.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
+from signoff.core.delta import Append
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.one_line import cut, one_line
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request, Response
 from signoff.errors import AgentBadOutput
-from signoff.flows.files.patch import unified_diff
+from signoff.flows.end_view import stored_path
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
 from signoff.flows.step import WorkflowStep
+from signoff.flows.steps.critique import AT_ONCE
 from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, report_warnings
@@ -34,9 +42,12 @@ from signoff.flows.steps.work_order import (
     unchanged_before,
     wanted_edits,
 )
-from signoff.review.diff import answered_by, tie_hunks, tie_requests, word_change_pct
+from signoff.review.adjudication import Adjudication
+from signoff.review.diff import answered_by, tie_hunks, tie_requests, unified_diff, word_change_pct
 from signoff.review.edit import EditResult, apply_edits
+from signoff.review.findings import Ledger
 from signoff.review.prompts import refinement_prompt
+from signoff.review.work_order import without_issues
 
 FILE = "artifact.md"
 LONGEST_FIND = 80
@@ -53,12 +64,10 @@ class RefineHandler(FlowHandler):
     path: str = ""
     """The file that it is about, if the artifact is a set of files."""
 
-    async def __call__(self, ctx: StepContext) -> StepResult:
+    async def perform(self, ctx: StepContext) -> StepResult:
         """Returns the artifact with as much of the work order done as possible."""
         state = FlowState(ctx.step_state)
         if state.has_files:
-            from signoff.flows.steps.refine_files import refine_files
-
             update = await refine_files(self, ctx, state)
         else:
             update = await self.refine(ctx, state)
@@ -275,3 +284,101 @@ def _skipped(applied: EditResult) -> list[str]:
 def _lines(text: str) -> list[tuple[str, list[str]]]:
     """Returns the indentation and the words of each line, which a fix may be about."""
     return [(line[: -len(line.lstrip())], line.split()) for line in text.strip().split("\n")]
+
+
+async def refine_files(
+    handler: RefineHandler, ctx: StepContext, state: FlowState
+) -> dict[str, Any]:
+    """Returns the update with every file fixed that has a pursued finding."""
+    paths = _to_fix(state)
+
+    async def fix(inner: StepContext, path: str) -> dict[str, Any]:
+        name = PurePosixPath(stored_path(path)).name
+        update = await replace(handler, filename=name, path=path).refine(
+            inner, file_state(state, path)
+        )
+        return {
+            "text": update["artifact"],
+            "record": update["step"],
+            "human": list(update.get("human", ())),
+            "remarks": [{**each, "text": f"{path}: {each['text']}"} for each in _remarks(update)],
+        }
+
+    results = await ctx.map(paths, fix, key="fix", concurrency=AT_ONCE)
+    files = {**state.files, **{p: r["text"] for p, r in zip(paths, results, strict=True)}}
+    records = [{**r["record"], "path": p} for p, r in zip(paths, results, strict=True)]
+    hunks = [{**hunk, "path": r["path"]} for r in records for hunk in r["hunks"]]
+    update = {
+        "files": files,
+        **handler.record(
+            agent=next((r["agent"] for r in records if r["agent"]), ""),
+            mode=handler.step.mode,
+            applied=[each for r in records for each in r["applied"]],
+            unmatched=[each for r in records for each in r["unmatched"]],
+            hunks=hunks,
+            unclaimed=sum(hunk["issue"] is None for hunk in hunks),
+            problem="; ".join(f"{r['path']}: {r['problem']}" for r in records if r["problem"]),
+        ),
+        **carried_out(state, changed=files != state.files),
+        "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
+    }
+    for key in ("human", "remarks"):
+        if entries := [each for result in results for each in result[key]]:
+            update[key] = Append(entries)
+    for warning in _remarks(update):
+        # Views leave out what single items report, as there may be hundreds.
+        ctx.progress(warning["text"])
+    return update
+
+
+def file_state(state: FlowState, path: str) -> FlowState:
+    """Returns a view of the state in which one file is the whole artifact."""
+    judged = state.adjudication
+    ledger = state.ledger
+    own = {each.id for each in ledger.findings.values() if each.path == path}
+    raw: dict[str, Any] = {key: value for key, value in state.raw.items() if key != "files"}
+    if judged is not None:
+        raw["last_adjudication"] = _about(judged, own).to_json()
+    findings = {each: replace(ledger.findings[each], path="") for each in own}
+    return FlowState(
+        {
+            **raw,
+            "artifact": state.files[path],
+            "findings": Ledger(findings, ledger.iteration).to_json(),
+            "critiques_by_step": {
+                step: [_critique_about(each, path) for each in critiques]
+                for step, critiques in state.critiques_by_step.items()
+            },
+        }
+    )
+
+
+def _to_fix(state: FlowState) -> list[str]:
+    """Returns the files with findings that the judge pursues."""
+    judged, findings = state.adjudication, state.ledger.findings
+    pursued = judged.pursued() if judged is not None else []
+    paths = {findings[d.finding_id].path for d in pursued if d.finding_id in findings}
+    return [path for path in state.files if path in paths]
+
+
+def _about(judged: Adjudication, own: set[str]) -> Adjudication:
+    """Returns a verdict on some findings, with their part of the work order."""
+    others = [d for d in judged.decisions if d.finding_id not in own]
+    names = {name for d in others for name in (d.issue_id, d.finding_id)}
+    return replace(
+        judged,
+        decisions=tuple(d for d in judged.decisions if d.finding_id in own),
+        bill_of_work=without_issues(judged.bill_of_work, names),
+    )
+
+
+def _critique_about(critique: Mapping[str, Any], path: str) -> dict[str, Any]:
+    issues = [each for each in critique["issues"] if each.get("path", "") == path]
+    plain = [{key: value for key, value in each.items() if key != "path"} for each in issues]
+    sections = critique["approved_sections"] if tuple(critique.get("paths", ())) == (path,) else []
+    kept = {key: value for key, value in critique.items() if key != "paths"}
+    return {**kept, "issues": plain, "approved_sections": sections}
+
+
+def _remarks(update: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(update.get("remarks", ()))

@@ -39,7 +39,7 @@ REASON = "_reason"
 class SignOffHandler(FlowHandler):
     """The handler of a sign-off step."""
 
-    async def __call__(self, ctx: StepContext) -> StepResult:
+    async def perform(self, ctx: StepContext) -> StepResult:
         """Asks a human to approve what has passed review."""
         request = self._request(ctx, FlowState(ctx.step_state))
         answer = await ctx.wait(request, key=SIGN_OFF)

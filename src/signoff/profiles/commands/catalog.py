@@ -13,6 +13,7 @@ from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
 from signoff.errors import SignoffError, UnknownName
+from signoff.profiles.compile import DEFAULT_PROVIDER, StandardsSource, unknown_profiles
 from signoff.profiles.discovery import all_profiles, find_profile, load_profiles
 from signoff.profiles.factories import (
     GROUP,
@@ -22,7 +23,6 @@ from signoff.profiles.factories import (
 )
 from signoff.profiles.session import ROLES
 from signoff.profiles.settings import STAGES, ProfileSettings, agent_name
-from signoff.profiles.standards_source import DEFAULT_PROVIDER, StandardsSource, unknown_profiles
 
 if TYPE_CHECKING:
     from signoff.app.settings import Settings

@@ -177,25 +177,23 @@ RETURNING runs.id, wakes
 """
 
 
-def apply(session: ServerSession, schema: str, commits: Sequence[Commit]) -> list[CommitResult]:
+def apply(session: ServerSession, commits: Sequence[Commit]) -> list[CommitResult]:
     """Applies commits in one transaction, each completely or not at all."""
     batches = _batches(commits)
     try:
         if len(batches) == 1:
-            return _apply_batch(session, schema, commits)
+            return _apply_batch(session, commits)
         with session.transaction():
-            return [result for batch in batches for result in _apply_batch(session, schema, batch)]
+            return [result for batch in batches for result in _apply_batch(session, batch)]
     except driver().errors.DivisionByZero as error:
         raise StoreDamaged("a commit uses an answer that the database does not have") from error
 
 
-def read_back(session: ServerSession, schema: str, commit: Commit) -> CommitResult:
+def read_back(session: ServerSession, commit: Commit) -> CommitResult:
     """Returns what became of a commit whose answer was lost, from what the database has now."""
     name = commit.new.name if commit.new is not None else None
     values = [commit.run, commit.head + 1, name]
-    for run, owner, fence, by_fence, events in session.rows(
-        q.in_schema(_COMMITTED, schema), values
-    ):
+    for run, owner, fence, by_fence, events in session.rows(_COMMITTED, values):
         if (by_fence, events) == (commit.fence, commit.events):
             wake = _waits(commit) and fence == commit.fence and owner is not None
             return CommitResult(accepted=True, wake=wake, run=RunId(run))
@@ -216,16 +214,14 @@ def _batches(commits: Sequence[Commit]) -> list[list[Commit]]:
     return batches
 
 
-def _apply_batch(
-    session: ServerSession, schema: str, commits: Sequence[Commit]
-) -> list[CommitResult]:
-    statement = q.in_schema(_COMMIT, schema), _values(commits)
+def _apply_batch(session: ServerSession, commits: Sequence[Commit]) -> list[CommitResult]:
+    statement = _COMMIT, _values(commits)
     # A new run has no answers yet, so it is released together with being created.
     resting = [(c.run, c.head + 1, c.fence) for c in commits if c.new is None and _waits(c)]
     woken: dict[int, bool] = {}
     accepted: Sequence[Row]
     if resting:
-        release = q.in_schema(_RELEASE, schema), _columns(resting, 3)
+        release = _RELEASE, _columns(resting, 3)
         accepted, released = session.together(statement, release)
         woken.update(released)
     else:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.postgres_driver import driver, label_of
 from signoff.remedies import SetPassword, SetUpStore
+from signoff.store.postgres.queries import in_schema
 
 if TYPE_CHECKING:
     import psycopg
@@ -179,10 +180,11 @@ DEFAULTS = {
 
 
 class ServerSession:
-    """An open connection, for one call."""
+    """An open connection, for one call; it sends statements about the tables of its schema."""
 
-    def __init__(self, db: psycopg.Connection[Any]) -> None:
+    def __init__(self, db: psycopg.Connection[Any], schema: str) -> None:
         self._db = db
+        self.schema = schema
         # Numbers and times as text would be parsed again here, which takes half of a long list.
         self._cursor = db.cursor(binary=True)
         self._opened_at = time.monotonic()
@@ -194,21 +196,24 @@ class ServerSession:
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Runs a statement and returns its rows."""
-        return self._cursor.execute(sql, values).fetchall()
+        return self._cursor.execute(in_schema(sql, self.schema), values).fetchall()
 
     def run(self, sql: str, values: Sequence[object] = ()) -> int:
         """Runs a statement and returns how many rows it changed."""
-        return self._cursor.execute(sql, values).rowcount
+        return self._cursor.execute(in_schema(sql, self.schema), values).rowcount
 
     def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Runs a statement once for each row of values, in one round trip."""
         if rows:
-            self._cursor.executemany(sql, rows)
+            self._cursor.executemany(in_schema(sql, self.schema), rows)
 
     def together(self, *statements: tuple[str, Sequence[object]]) -> list[list[Row]]:
         """Runs statements in one transaction and one round trip; returns the rows of each."""
         with self._db.pipeline():
-            cursors = [self._db.execute(sql, values, binary=True) for sql, values in statements]
+            cursors = [
+                self._db.execute(in_schema(sql, self.schema), values, binary=True)
+                for sql, values in statements
+            ]
         return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
     @contextmanager
@@ -292,7 +297,7 @@ class ServerConnection:
         # As text, every character of every element would be looked at for quotes.
         db.adapters.register_dumper(list, psycopg.types.array.ListBinaryDumper)
         self._check_encoding(db)
-        self._db, self._session = db, ServerSession(db)
+        self._db, self._session = db, ServerSession(db, self.address.schema)
 
     def _opened(self) -> tuple[psycopg.Connection[Any], bool]:
         """Returns a connection, and whether a pooler is in between."""

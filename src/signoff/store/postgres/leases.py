@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from signoff.core.outcome import FINAL
 from signoff.runtime.store_port import (
@@ -15,10 +15,9 @@ from signoff.runtime.store_port import (
     RunId,
     RunRow,
     Topic,
-    WorkerRow,
 )
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.connection import Row, ServerAddress, ServerSession
+from signoff.store.postgres.connection import ServerAddress, ServerSession
 from signoff.store.postgres.schema import refuse_newer
 from signoff.store.rows import (
     RENEWED_SECONDS,
@@ -26,7 +25,6 @@ from signoff.store.rows import (
     is_held,
     is_later_attempt,
     run_row,
-    worker_rows,
 )
 
 NOW = "extract(epoch FROM clock_timestamp())::float8"
@@ -43,12 +41,6 @@ INSERT INTO {{s}}.owners (id, host, pid, born, until)
 VALUES ($1, $2, $3, $4, {NOW} + $5::float8)
 {RENEW}
 """
-_TAKE_FREE = f"""
-WITH owner AS ({_PUT_OWNER})
-UPDATE {{s}}.runs SET owner = $1, fence = fence + 1, cancel = NULL, dispatch = $7, attempt = $8
-WHERE id = $6 AND (owner IS NULL OR owner = $1)
-RETURNING fence
-"""
 _LAST_ATTEMPT = f"SELECT dispatch, attempt, {q.RUN} FROM {{s}}.runs WHERE id = $1"
 # The fence that was read: of several that take a run at once, one gets it.
 _TAKE = """
@@ -64,58 +56,54 @@ def take(
     alive: Alive,
     lease_seconds: float,
     token: DispatchToken | None,
-    schema: str,
     session: ServerSession,
 ) -> int:
     """Gives the run to an owner and returns the new fence; raises `RunBusy`."""
-    renewal, dispatched = put_owner(owner, lease_seconds, schema), token or (None, None)
-    # Most runs that are taken are free, which one statement finds out and makes use of.
-    taken: list[Row] = session.rows(
-        q.in_schema(_TAKE_FREE, schema), [*renewal[1], run, *dispatched]
-    )
-    while not taken:
-        ((dispatch, attempt, *values),) = session.rows(q.in_schema(_LAST_ATTEMPT, schema), [run])
+    while True:
+        ((dispatch, attempt, *values),) = session.rows(_LAST_ATTEMPT, [run])
         row = run_row(values)
         if row.owner != owner.id:
             is_later = is_later_attempt(row, token, DispatchToken(dispatch, attempt))
-            refuse_if_alive(row, alive, schema, session, is_later=is_later)
+            refuse_if_alive(row, alive, session, is_later=is_later)
         # Another owner may take it in between: then nothing is updated, and it is read again.
         _, taken = session.together(
-            renewal, (q.in_schema(_TAKE, schema), [owner.id, run, row.fence, *dispatched])
+            put_owner(owner, lease_seconds),
+            (_TAKE, [owner.id, run, row.fence, *(token or (None, None))]),
         )
-    return int(taken[0][0])
+        for (fence,) in taken:
+            return int(fence)
 
 
 def refuse_if_alive(
-    row: RunRow, alive: Alive, schema: str, session: ServerSession, *, is_later: bool = False
+    row: RunRow, alive: Alive, session: ServerSession, *, is_later: bool = False
 ) -> None:
     """Raises `RunBusy` if a run's owner has to be believed alive."""
     if row.owner is None:
         return
-    owner = living_owner(row.owner, alive, schema, session, is_later=is_later)
+    owner = living_owner(row.owner, alive, session, is_later=is_later)
     if owner is not None:
         raise busy(row, owner)
 
 
 def living_owner(
-    identity: str, alive: Alive, schema: str, session: ServerSession, *, is_later: bool = False
+    identity: str, alive: Alive, session: ServerSession, *, is_later: bool = False
 ) -> Owner | None:
     """Returns an owner that has to be believed alive; None if it is dead or unknown.
 
     `is_later` is whether a later attempt of a dispatcher wants its run.
     """
     left = RENEWED_SECONDS if is_later else 0.0
-    for *values, leased in session.rows(q.in_schema(_OWNER, schema), [identity, left]):
+    for *values, leased in session.rows(_OWNER, [identity, left]):
         owner = Owner(*values)
         if is_held(owner, alive, leased=leased):
             return owner
     return None
 
 
-def put_owner(owner: Owner, lease_seconds: float, schema: str) -> tuple[str, list[object]]:
+def put_owner(owner: Owner, lease_seconds: float = LEASE_SECONDS) -> tuple[str, list[object]]:
     """Returns the statement that renews all leases of an owner."""
     values = [owner.id, owner.host, owner.pid, owner.born, lease_seconds]
-    return q.in_schema(_PUT_OWNER, schema), values
+    return _PUT_OWNER, values
 
 
 # Runs that wait for a worker, and the workers, in the PostgreSQL store.
@@ -188,7 +176,7 @@ INSERT INTO {{s}}.workers (owner, slots, capabilities, started_at) VALUES ($1, $
 ON CONFLICT (owner) DO UPDATE SET slots = excluded.slots, capabilities = excluded.capabilities
 RETURNING number
 """
-_WORKERS = f"""
+WORKERS = f"""
 SELECT number, owners.id, host, pid, born, slots,
        (SELECT count(*) FROM {{s}}.runs WHERE runs.owner = owners.id), capabilities, started_at,
        until > {NOW}
@@ -208,69 +196,52 @@ class RunQueue:
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
-        self._schema = address.schema
         self._doubt = False
         """Whether the answer to a claim was lost, and runs that it found may still be marked."""
 
-    def enqueue(
-        self, run: RunId, needs: Sequence[str], alive: Alive, session: ServerSession
-    ) -> bool:
-        """Hands a run to workers; False if it has ended or a process drives it."""
-        with session.transaction():
-            row = run_row(session.rows(self._sql(q.LOCK_RUN), [run])[0])
-            free = (None, *self._dead(alive, session))
-            if row.status in FINAL or row.owner not in free:
-                return False
-            session.run(self._sql(_ENQUEUE), [run, json.dumps(needs)])
-        return True
-
     def claim(
-        self,
-        owner: Owner,
-        capabilities: Iterable[str],
-        alive: Alive,
-        limit: int,
-        session: ServerSession,
+        self, owner: Owner, able: list[str], alive: Alive, limit: int, session: ServerSession
     ) -> list[RunRow]:
         """Gives runs to a worker that can continue, the longest waiting first."""
         # The tables may have been upgraded since this worker was started.
         refuse_newer(session, self._address)
         # Only owners that are known to be dead lose a run: one that has claimed it since is none.
         settled = session.age_seconds >= SETTLED_SECONDS
-        dead = [each for each in self._dead(alive, session, settled) if each != owner.id]
-        able = json.dumps(sorted(capabilities))
+        dead = [each for each in _dead(alive, session, settled) if each != owner.id]
         was_lost, self._doubt = self._doubt, True
-        _, lease = put_owner(owner, LEASE_SECONDS, self._schema)
-        claimed = session.rows(self._sql(_CLAIM), [*lease, able, dead, limit, was_lost])
+        _, lease = put_owner(owner)
+        claimed = session.rows(_CLAIM, [*lease, json.dumps(able), dead, limit, was_lost])
         # Other runs, which have waited for longer, may have used up the limit.
         self._doubt = was_lost and len(claimed) == limit
         return list(map(run_row, claimed))
 
-    def register(
-        self, owner: Owner, slots: int, capabilities: Iterable[str], session: ServerSession
-    ) -> int:
-        """Lists an owner as a worker, and removes those that are long dead; returns its number."""
-        values = [owner.id, slots, json.dumps(sorted(capabilities))]
-        *_, ((number,),) = session.together(
-            put_owner(owner, LEASE_SECONDS, self._schema),
-            (self._sql(_FORGET_OWNERS), [FORGOTTEN_SECONDS]),
-            (self._sql(_FORGET_WORKERS), []),
-            (self._sql(_REGISTER), values),
-        )
-        return int(number)
 
-    def workers(self, alive: Alive, session: ServerSession) -> list[WorkerRow]:
-        """Returns the workers that have to be believed alive, the oldest first."""
-        return worker_rows(session.rows(self._sql(_WORKERS)), alive)
+def enqueue(run: RunId, needs: Sequence[str], alive: Alive, session: ServerSession) -> bool:
+    """Hands a run to workers; False if it has ended or a process drives it."""
+    with session.transaction():
+        row = run_row(session.rows(q.LOCK_RUN, [run])[0])
+        if row.status in FINAL or row.owner not in (None, *_dead(alive, session)):
+            return False
+        session.run(_ENQUEUE, [run, json.dumps(needs)])
+    return True
 
-    def _dead(self, alive: Alive, session: ServerSession, settled: bool = True) -> list[str]:
-        """Returns the owners that need not be believed alive; until settled, no lease has ended."""
-        return [
-            identity
-            for identity, host, *others, leased in session.rows(self._sql(_OWNERS))
-            if host is None
-            or not is_held(Owner(identity, host, *others), alive, leased=leased or not settled)
-        ]
 
-    def _sql(self, statement: str) -> str:
-        return q.in_schema(statement, self._schema)
+def register(owner: Owner, slots: int, able: list[str], session: ServerSession) -> int:
+    """Lists an owner as a worker, and removes those that are long dead; returns its number."""
+    *_, ((number,),) = session.together(
+        put_owner(owner),
+        (_FORGET_OWNERS, [FORGOTTEN_SECONDS]),
+        (_FORGET_WORKERS, []),
+        (_REGISTER, [owner.id, slots, json.dumps(able)]),
+    )
+    return int(number)
+
+
+def _dead(alive: Alive, session: ServerSession, settled: bool = True) -> list[str]:
+    """Returns the owners that need not be believed alive; until settled, no lease has ended."""
+    return [
+        identity
+        for identity, host, *others, leased in session.rows(_OWNERS)
+        if host is None
+        or not is_held(Owner(identity, host, *others), alive, leased=leased or not settled)
+    ]

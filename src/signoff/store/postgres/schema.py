@@ -17,14 +17,15 @@ from signoff.postgres_driver import driver
 from signoff.remedies import SetUpStore
 from signoff.store.connection import Migration, read_migrations
 from signoff.store.postgres.connection import RIGHTS, ServerAddress, ServerSession
+from signoff.store.postgres.queries import in_schema
 
 LATEST = 1
 """The newest migration's number, here so that opening a current schema reads no SQL files."""
 
-_VERSION = 'SELECT coalesce(max(version), 0) FROM "{s}".schema_migrations'
+_VERSION = "SELECT coalesce(max(version), 0) FROM {s}.schema_migrations"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 20261117))"
 _TRACKING_TABLE = """
-CREATE TABLE IF NOT EXISTS "{s}".schema_migrations (
+CREATE TABLE IF NOT EXISTS {s}.schema_migrations (
     version bigint PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now()
 )
 """
@@ -52,7 +53,7 @@ def check_schema(session: ServerSession, address: ServerAddress) -> None:
 
 def refuse_newer(session: ServerSession, address: ServerAddress) -> int:
     """Returns the version of the tables; raises `StoreTooNew` if this program is older."""
-    version = schema_version(session, address.schema)
+    version = schema_version(session)
     check_version(version, address)
     return version
 
@@ -66,11 +67,11 @@ def check_version(version: int, address: ServerAddress) -> None:
         )
 
 
-def schema_version(session: ServerSession, schema: str) -> int:
+def schema_version(session: ServerSession) -> int:
     """Returns the number of the last migration that was applied; 0 if there are no tables."""
     errors = driver().errors
     with suppress(errors.UndefinedTable, errors.InvalidSchemaName):
-        ((version,),) = session.rows(_VERSION.replace("{s}", schema))
+        ((version,),) = session.rows(_VERSION)
         return int(version)
     return 0
 
@@ -86,7 +87,7 @@ def migrate(
     with session.transaction():
         session.rows(_LOCK, [f"signoff {schema}"])
         # Another process may have applied them while this one waited for the lock.
-        version = _version_in_transaction(session, schema)
+        version = _version_in_transaction(session)
         missing = [each for each in shipped if each.version > version]
         for statement in _preparation(schema) if missing else ():
             session.run(statement)
@@ -123,7 +124,7 @@ def _preparation(schema: str) -> list[str]:
     return [
         f'CREATE SCHEMA IF NOT EXISTS "{schema}"',
         f'SET LOCAL search_path = "{schema}"',
-        _TRACKING_TABLE.replace("{s}", schema).strip(),
+        in_schema(_TRACKING_TABLE, schema).strip(),
     ]
 
 
@@ -136,10 +137,10 @@ def _changes(schema: str, migration: Migration) -> list[str]:
     return [*_split(migration.sql), record]
 
 
-def _version_in_transaction(session: ServerSession, schema: str) -> int:
+def _version_in_transaction(session: ServerSession) -> int:
     """Returns the version without an error, which would end the transaction."""
-    exists = session.rows("SELECT to_regclass($1)", [f'"{schema}".schema_migrations'])
-    return schema_version(session, schema) if exists != [(None,)] else 0
+    exists = session.rows("SELECT to_regclass($1)", [f'"{session.schema}".schema_migrations'])
+    return schema_version(session) if exists != [(None,)] else 0
 
 
 def _split(sql: str) -> list[str]:

@@ -17,8 +17,9 @@ from typing import NoReturn
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
-from signoff.errors import StoreBusy, StoreError, WriteFailed
+from signoff.errors import StoreBusy, StoreDamaged, StoreError, UnknownName, WriteFailed
 from signoff.postgres_driver import user_of
 from signoff.runtime.store_port import (
     LEASE_SECONDS,
@@ -26,6 +27,8 @@ from signoff.runtime.store_port import (
     Commit,
     CommitResult,
     DispatchToken,
+    InboxItem,
+    InboxLine,
     JournalRow,
     LedgerTotal,
     News,
@@ -46,20 +49,28 @@ from signoff.store.postgres import leases, schema
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.commits import apply, read_back
 from signoff.store.postgres.connection import (
+    PATIENCE_SECONDS,
+    Row,
     ServerAddress,
     ServerConnection,
     ServerSession,
     check_grants,
     read_address,
 )
-from signoff.store.postgres.inbox import PostgresInbox
 from signoff.store.postgres.leases import RunQueue
 from signoff.store.postgres.listener import ServerListener
-from signoff.store.postgres.news import CHANGES, read_news
-from signoff.store.postgres.queries import restored_text, stored_text
+from signoff.store.postgres.queries import is_marked, restored_text, stored_text
 from signoff.store.postgres.schema import check_schema, check_version
 from signoff.store.postgres.transfer import PostgresTransfer
-from signoff.store.rows import run_row, unknown_run
+from signoff.store.rows import (
+    inbox_item,
+    inbox_lines,
+    refuse_answer,
+    request_id,
+    run_row,
+    unknown_run,
+    worker_rows,
+)
 
 COMMIT_PATIENCE_SECONDS = 60.0
 """How long a commit waits for a server that restarts or fails over, before its runs stop."""
@@ -72,15 +83,15 @@ for the server for as long as it takes, without blocking anything.
 """
 
 
-class PostgresStore(PostgresInbox):
+class PostgresStore:
     """Keeps runs in a schema of a PostgreSQL database."""
 
     def __init__(
         self, address: str | ServerAddress, listener: ServerListener | None = None
     ) -> None:
         """Connects, and creates the tables if there are none."""
-        place = read_address(address) if isinstance(address, str) else address
-        super().__init__(place, ServerConnection(place))
+        self._address = read_address(address) if isinstance(address, str) else address
+        self._server = ServerConnection(self._address)
         self._listener = listener or ServerListener(self._server)
         """One for all connections of a process."""
         self._owns_listener = listener is None
@@ -159,7 +170,7 @@ class PostgresStore(PostgresInbox):
 
     def news(self, after: Position | None) -> News:
         """Returns what was committed after a position."""
-        return self._server.perform(partial(read_news, after, self._address.schema))
+        return self._server.perform(partial(read_news, after))
 
     def description(self, run: RunId) -> str:
         """Returns the definition the run was started with, as JSON."""
@@ -191,11 +202,11 @@ class PostgresStore(PostgresInbox):
 
     def _commit(self, commits: Sequence[Commit], session: ServerSession) -> list[CommitResult]:
         was_lost, self._doubt = self._doubt, True
-        results = apply(session, self._address.schema, commits)
+        results = apply(session, commits)
         if was_lost:
             # What was applied before the connection was lost is refused the second time.
             results = [
-                result if result.accepted else read_back(session, self._address.schema, commit)
+                result if result.accepted else read_back(session, commit)
                 for commit, result in zip(commits, results, strict=True)
             ]
         self._doubt = False
@@ -213,18 +224,16 @@ class PostgresStore(PostgresInbox):
         token: DispatchToken | None = None,
     ) -> int:
         """Gives the run to an owner and returns the new fence; raises `RunBusy`."""
-        schema = self._address.schema
-        work = partial(leases.take, run, owner, alive, lease_seconds, token, schema)
-        return self._server.perform(work)
+        return self._server.perform(partial(leases.take, run, owner, alive, lease_seconds, token))
 
     def beat(self, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renews all of an owner's leases at once."""
-        statement = leases.put_owner(owner, lease_seconds, self._address.schema)
-        self._server.perform(lambda session: session.run(*statement))
+        sql, values = leases.put_owner(owner, lease_seconds)
+        self._run(sql, *values)
 
     def enqueue(self, run: RunId, needs: Sequence[str], alive: Alive) -> bool:
         """Hands a run to workers; False if it has ended or a process drives it."""
-        return self._server.perform(partial(self._queue.enqueue, run, needs, alive))
+        return self._server.perform(partial(leases.enqueue, run, needs, alive))
 
     def claim(
         self, owner: Owner, capabilities: Iterable[str], alive: Alive, limit: int
@@ -235,12 +244,11 @@ class PostgresStore(PostgresInbox):
 
     def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
         """Lists an owner as a worker until it leaves; returns its number."""
-        able = sorted(capabilities)
-        return self._server.perform(partial(self._queue.register, owner, slots, able))
+        return self._server.perform(partial(leases.register, owner, slots, sorted(capabilities)))
 
     def workers(self, alive: Alive) -> list[WorkerRow]:
         """Returns the workers that have not left, the oldest first."""
-        return self._server.perform(partial(self._queue.workers, alive))
+        return worker_rows(self._rows(leases.WORKERS), alive)
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
         """Returns (run, reason) for each run of an owner that a user asked to cancel."""
@@ -249,17 +257,63 @@ class PostgresStore(PostgresInbox):
     def leave(self, owner: Owner) -> None:
         """Releases the runs of an owner that ends, and removes the owner."""
         statements = (q.DROP_LEASES, q.DROP_OWNER, q.DROP_WORKER)
-        parts = [(self._sql(statement), [owner.id]) for statement in statements]
+        parts = [(statement, [owner.id]) for statement in statements]
         self._server.perform(lambda session: session.together(*parts))
 
     def owner(self, identity: str, alive: Alive) -> Owner | None:
         """Returns a process that drives runs; None if it has ended."""
-        schema = self._address.schema
-        return self._server.perform(partial(leases.living_owner, identity, alive, schema))
+        return self._server.perform(partial(leases.living_owner, identity, alive))
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks the run's owner to cancel it."""
         self._run(q.ASK_CANCEL, run, stored_text(replace_surrogates(why)))
+
+    # Requests to humans
+
+    def items(
+        self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
+    ) -> list[InboxItem]:
+        """Returns requests to humans, oldest first."""
+        states = [each.value for each in state]
+        return list(map(_item, self._rows(q.ITEMS, states, run)))
+
+    def waiting(self) -> list[InboxLine]:
+        """Returns what a list shows of every open request, oldest first."""
+        lines = inbox_lines(self._rows(q.WAITING))
+        for n, line in enumerate(lines):
+            if is_marked(line.prompt):
+                lines[n] = line._replace(prompt=restored_text(line.prompt))
+        return lines
+
+    def item(self, number: int) -> InboxItem:
+        """Returns one request; raises `UnknownName`."""
+        return self._server.perform(partial(self._item, number))
+
+    def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
+        """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
+        values = (answer, replace_surrogates(by), at)
+        return self._server.perform(partial(self._answer, number, values, digest))
+
+    def _answer(
+        self, number: int, values: tuple[str, str, float], digest: str, session: ServerSession
+    ) -> InboxItem:
+        answer, by, at = values
+        stored = [request_id(number), stored_text(answer), stored_text(by), at, digest]
+        while True:
+            for *changed, _told in session.rows(q.ANSWER, stored):
+                return _item(changed)
+            item = self._item(number, session)
+            # When the connection was lost after the answer was stored, it is our own that is found.
+            if (item.answer, item.answered_by, item.answered_at) == values:
+                return item
+            # A request that was opened only now is not refused, and is found by the next try.
+            refuse_answer(item, digest)
+
+    def _item(self, number: int, session: ServerSession) -> InboxItem:
+        for values in session.rows(q.ITEM, [request_id(number)]):
+            return _item(values)
+        open_items = session.rows(q.OPEN_NUMBERS)
+        raise UnknownName("request", f"#{number}", [f"#{each}" for (each,) in open_items])
 
     # Spend
 
@@ -300,12 +354,12 @@ class PostgresStore(PostgresInbox):
 
     def _delete(self, run: RunId, alive: Alive, session: ServerSession) -> None:
         with session.transaction():
-            for values in session.rows(self._sql(q.LOCK_RUN), [run]):
+            for values in session.rows(q.LOCK_RUN, [run]):
                 row = self._run_row(values)
-                leases.refuse_if_alive(row, alive, self._address.schema, session)
-            session.run(self._sql(q.LOCK_BLOBS))
+                leases.refuse_if_alive(row, alive, session)
+            session.run(q.LOCK_BLOBS)
             for statement in (q.DELETE_BLOBS, *q.DELETE_RUN):
-                session.run(self._sql(statement), [run])
+                session.run(statement, [run])
 
     def backup(self, target: Path) -> int:
         """Raises `StoreError`: a server's database is backed up with the server's own tools."""
@@ -333,6 +387,23 @@ class PostgresStore(PostgresInbox):
             self._listener.close()
         self._server.close()
 
+    # Statements
+
+    def _rows(self, statement: str, *values: object) -> list[Row]:
+        return self._server.perform(lambda session: session.rows(statement, values))
+
+    def _run(self, statement: str, *values: object, patience: float = PATIENCE_SECONDS) -> None:
+        self._server.perform(lambda session: session.run(statement, values), patience)
+
+    def _one(self, statement: str, *values: object) -> Row:
+        found = self._rows(statement, *values)
+        if not found:
+            raise self._damaged("it lacks data that a run refers to")
+        return found[0]
+
+    def _damaged(self, problem: str) -> StoreDamaged:
+        return StoreDamaged(f"{self._address.label} is damaged: {problem}; restore a backup")
+
     def _unknown_run(self, name: str) -> NoReturn:
         known = [each for (each,) in self._rows(q.RUN_NAMES)]
         raise unknown_run(name, self.transfer().moved(name), known)
@@ -340,6 +411,16 @@ class PostgresStore(PostgresInbox):
     def _run_row(self, values: Iterable[object]) -> RunRow:
         row = run_row(values)
         return row._replace(reason=restored_text(row.reason), cancel=restored_text(row.cancel))
+
+
+def _item(values: Sequence[object]) -> InboxItem:
+    item = inbox_item(values)
+    return item._replace(
+        prompt=restored_text(item.prompt),
+        form=restored_text(item.form),
+        answer=restored_text(item.answer),
+        answered_by=restored_text(item.answered_by),
+    )
 
 
 # The PostgreSQL store as a kind of store: how it is opened, and how its tables are set up.
@@ -356,7 +437,7 @@ def set_up(url: str) -> int:
     def migrate(session: ServerSession) -> int:
         schema.refuse_newer(session, address)
         schema.migrate(session, address)
-        return schema.schema_version(session, address.schema)
+        return schema.schema_version(session)
 
     with closing(ServerConnection(address)) as server:
         server.open()
@@ -370,3 +451,53 @@ def setup_sql(url: str, role: str) -> str:
 
 
 KIND = StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)
+
+
+# What was committed since a position, in the PostgreSQL store.
+#
+# Transactions become visible in another order than they began in. So a journal row has the number
+# of its transaction, and a position is a row below which nothing can appear any more: its number is
+# smaller than that of every transaction that is still open. Rows above it may be reported again,
+# and none is missed. After a restore into another server, older rows may have numbers from the
+# future there: they count as old.
+
+
+# A transaction that writes has a number, so a snapshot that differs is news.
+CHANGES = """
+SELECT hashtextextended(pg_current_snapshot()::text, 0),
+       (SELECT max(version) FROM {s}.schema_migrations)
+"""
+
+_STATE = """
+SELECT (SELECT ARRAY[run, seq] FROM {s}.journal
+        WHERE txid < pg_snapshot_xmin(pg_current_snapshot())
+        ORDER BY txid DESC, run DESC LIMIT 1),
+       (SELECT string_agg(status || ' ' || runs, ',' ORDER BY status)
+        FROM (SELECT status, count(*) AS runs FROM {s}.runs GROUP BY status) AS counts),
+       (SELECT concat_ws(' ', count(*), max(id), sum(id)) FROM {s}.inbox WHERE state = 'open'),
+       EXISTS (SELECT 1 FROM {s}.journal WHERE run = $1 AND seq = $2
+               AND txid < pg_snapshot_xmax(pg_current_snapshot()))
+"""
+_COMMITTED_AFTER = f"""
+SELECT {q.RUN} FROM {{s}}.runs WHERE id IN (
+    SELECT newer.run FROM {{s}}.journal AS newer JOIN {{s}}.journal AS seen
+    ON (newer.txid, newer.run) > (seen.txid, seen.run)
+       AND newer.txid < pg_snapshot_xmax(pg_current_snapshot())
+    WHERE seen.run = $1 AND seen.seq = $2
+) ORDER BY id
+"""
+
+
+def read_news(after: Position | None, session: ServerSession) -> News:
+    """Returns what was committed after a commit; with None, only how far everything is."""
+    values = list(after or (0, 0))
+    # The position is read first: what is committed in between is then reported twice, not never.
+    ((last, runs, requests, known),), rows = session.together(
+        (_STATE, values), (_COMMITTED_AFTER, values)
+    )
+    return News(
+        (RunId(last[0]), last[1]) if last else None,
+        list(map(run_row, rows)),
+        complete=after is None or known,
+        others=f"{runs}; {requests}",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from signoff.core.digest import text_digest
 from signoff.errors import NameTaken, UnknownName
@@ -58,32 +59,32 @@ class PostgresTransfer:
 
     def stage(self, name: str, document: str) -> None:
         """Stores the document of a run that arrives."""
-        self._server.perform(lambda session: session.run(self._sql(_STAGE), [name, document]))
+        self._server.perform(lambda session: session.run(_STAGE, [name, document]))
 
     def staged(self, name: str) -> str | None:
         """Returns the document of a run that was staged and not admitted yet."""
-        rows = self._server.perform(lambda session: session.rows(self._sql(_STAGED), [name]))
+        rows = self._server.perform(lambda session: session.rows(_STAGED, [name]))
         return str(rows[0][0]) if rows else None
 
     def admit(self, name: str) -> None:
         """Makes the staged document a run."""
-        self._server.perform(lambda session: self._admit(name, session))
+        self._server.perform(partial(self._admit, name))
 
     def _admit(self, name: str, session: ServerSession) -> None:
         with session.transaction():
-            found = session.rows(self._sql(_STAGED) + " FOR UPDATE", [name])
+            found = session.rows(_STAGED + " FOR UPDATE", [name])
             if not found:
                 raise UnknownName("staged run", name)
             self._insert(parse_copy(found[0][0]), session)
             for statement in (_UNSTAGE, _FORGET):
-                session.run(self._sql(statement), [name])
+                session.run(statement, [name])
 
     def _insert(self, copy: RunCopy, session: ServerSession) -> None:
         row, description = copy.row, text_digest(copy.description)
         needs = None if row.needs is None else json.dumps(row.needs)
         values = [*row[1:5], bytes.fromhex(description), *row[5:14], needs]
         values[8] = stored_text(row.reason)
-        created = session.rows(self._sql(_ADMIT_RUN), values)
+        created = session.rows(_ADMIT_RUN, values)
         if not created:
             raise NameTaken(f"run {row.name!r} already exists in this store; delete it first")
         ((run,),) = created
@@ -96,14 +97,13 @@ class PostgresTransfer:
             q.KEEP_LATE: [(*key, stored_text(outcome)) for key, outcome in copy.late.items()],
         }
         for statement, each in rows.items():
-            session.run_many(self._sql(statement), [(run, *values) for values in each])
+            session.run_many(statement, [(run, *values) for values in each])
 
     def retire(
         self, run: RunId, fence: int, requests: Sequence[tuple[int, str]], target: str
     ) -> bool:
         """Deletes a run that is staged elsewhere, and remembers where it went."""
-        seen = list(requests)
-        return self._server.perform(lambda session: self._retire(run, fence, seen, target, session))
+        return self._server.perform(partial(self._retire, run, fence, list(requests), target))
 
     def _retire(
         self,
@@ -115,21 +115,18 @@ class PostgresTransfer:
     ) -> bool:
         with session.transaction():
             # An answer locks the run's row too, so none can arrive after the requests were read.
-            found = session.rows(self._sql(_LOCK_AT_FENCE), [run, fence])
-            if not found or session.rows(self._sql(_REQUESTS), [run]) != requests:
+            found = session.rows(_LOCK_AT_FENCE, [run, fence])
+            if not found or session.rows(_REQUESTS, [run]) != requests:
                 return False
             for statement in (q.LOCK_BLOBS, q.DELETE_BLOBS, *q.DELETE_RUN):
-                session.run(self._sql(statement), [] if statement is q.LOCK_BLOBS else [run])
-            session.run(self._sql(_REMEMBER), [found[0][0], target])
+                session.run(statement, [] if statement is q.LOCK_BLOBS else [run])
+            session.run(_REMEMBER, [found[0][0], target])
         return True
 
     def moved(self, name: str) -> str | None:
         """Returns where a run of this name went."""
-        rows = self._server.perform(lambda session: session.rows(self._sql(MOVED), [name]))
+        rows = self._server.perform(lambda session: session.rows(MOVED, [name]))
         return str(rows[0][0]) if rows else None
-
-    def _sql(self, statement: str) -> str:
-        return q.in_schema(statement, self._server.address.schema)
 
 
 def _cell(value: object) -> object:

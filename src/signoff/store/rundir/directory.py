@@ -1,10 +1,10 @@
 """The run directory: readable files that show what is in the journal.
 
-The journal is the truth. A process that looks at a run for the first time goes through
-all of its journal and writes what is missing or different, which repairs a directory
-that lags, is damaged or is lost. While the run is active, only news is written.
-Nothing in the directory is ever read back into a run, except answers. `state.json` is
-written last and records how much of the journal the other files show.
+The journal is the truth, and nothing in the directory is ever read back into a run, except
+answers. Whenever a run rests, all of its files are compared with its journal, and what is missing
+or different is written. That also repairs a directory that lags, is damaged or is lost. While a
+run is driven, only its logs and its state are shown. `state.json` is written last and records how
+much of the journal the other files show.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import hashlib
 import json
 import logging
 import secrets
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,20 +24,25 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
+from signoff.core.events import RunStopped
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
+from signoff.errors import SignoffError
 from signoff.runtime.paths import safe_path
-from signoff.runtime.store_port import JournalRow, RunRow, Store
+from signoff.runtime.ports import Notice, Recorded
+from signoff.runtime.store_port import RunRow, Store
 from signoff.store.rundir import files
 from signoff.store.rundir.answers import (
     FileAnswer,
     FileAnswers,
     archive_file,
+    decode_form,
+    find_question_files,
+    question_files,
     read_answers,
     rename_early_files,
 )
-from signoff.store.rundir.disk import Disk, read_regular_file
 from signoff.store.rundir.documents import (
     ProjectionState,
     json_bytes,
@@ -42,18 +50,27 @@ from signoff.store.rundir.documents import (
     resolution_document,
     state_document,
 )
+from signoff.store.rundir.files import Disk, read_regular_file
 from signoff.store.rundir.layout import Layout, ShownRun
 from signoff.store.rundir.projector import DirectoryUpdate, Projector
-from signoff.store.rundir.questions import decode_form, find_question_files, question_files
 
 ROWS_PER_BATCH = 200
-"""How many commits' files are held in memory while a long run is rebuilt."""
+"""How many commits' files are held in memory while the files of a long run are compared."""
 
 _log = logging.getLogger(__name__)
 
 
 NextSteps = Callable[[RunRow, RunState], Sequence[str]]
 """Returns what a user can do about a run that has stopped, in the words of a surface."""
+
+
+@dataclass
+class _LiveRun:
+    """A run that is being driven."""
+
+    projector: Projector
+    thread: list[bytes] = field(default_factory=list)
+    """Lines of `thread.jsonl` since it was last written."""
 
 
 class RunDirectory:
@@ -74,33 +91,63 @@ class RunDirectory:
         self._layout_of = layout_of
         self._next_steps = next_steps
         self._disk = disk or Disk(root)
-        self._followers: dict[str, _Follower] = {}
+        self._live: dict[str, _LiveRun] = {}
 
     def catch_up(self, run: str) -> None:
         """Makes a run's directory show all of its journal; raises `WriteFailed`."""
-        # Removed here and put back only if everything succeeds: after a failed write the
-        # follower is ahead of the files, and the next call has to start from the journal.
-        follower = self._followers.pop(run, None)
         folder = files.run_folder(self._root, run)
         # Read the directory before the store: another process may write in between, and a
-        # directory that seems to be ahead of its journal would be rebuilt for nothing.
-        previous = read_projection_state(read_regular_file(folder / files.STATE, largest=None))
+        # directory that seems to be ahead of its journal would be written for nothing.
+        previous = self._shown(folder)
         row = self._store.row(run)
-        if follower is None or previous is None or follower.definition != row.definition:
-            follower = self._follow(folder, row, previous)
-        if not self._write_news(folder, follower, row):
-            follower = self._follow(folder, row, previous)
-            self._write_news(folder, follower, row)
-        if follower.projector.state.status is Status.RUNNING:
-            self._followers[run] = follower
+        shown_head = self._shown_head(folder, row, previous)
+        projector, update = self._projector(row), DirectoryUpdate()
+        self._apply(row, projector, update, folder)
+        self._write_workflow_files(folder, projector, update.writes, shown_head)
+        if not shown_head:
+            self._write_definition(folder, projector)
+            self._update_latest_link()
+        # Neither log is synced: what a power cut takes is found missing here and written again.
+        for name, lines in ((files.THREAD, update.thread), (files.LOG, update.log)):
+            self._put_if_changed(folder / name, b"".join(lines), durable=False)
+        self._write_resolution(folder, projector)
+        self._write_state(folder, row, projector, shown_head=projector.head)
+
+    def follow(self, run: str) -> None:
+        """Shows what a run that is being driven has done since the last call.
+
+        That is its log and, when a step has ended or a human is asked, its thread and its state.
+        All other files are written when it rests.
+        """
+        # Removed here and put back only if everything succeeds: after a failed write the logs may
+        # lack lines, so the next call writes them as a whole.
+        live = self._live.pop(run, None)
+        folder, row = files.run_folder(self._root, run), self._store.row(run)
+        if row.status is not Status.RUNNING:
+            self.catch_up(run)
+            return
+        write: Callable[[Path, bytes], None] = self._disk.append
+        if live is None:
+            write = partial(self._disk.put, durable=False)
+            self._shown_head(folder, row, self._shown(folder))
+            live = _LiveRun(self._projector(row))
+        update = DirectoryUpdate(state_changed=not live.projector.head)
+        self._apply(row, live.projector, update)
+        live.thread += update.thread
+        write(folder / files.LOG, b"".join(update.log))
+        if update.state_changed:
+            write(folder / files.THREAD, b"".join(live.thread))
+            live.thread.clear()
+            # The other files show nothing yet, which makes the next `catch_up` write all of them.
+            self._write_state(folder, row, live.projector, shown_head=0)
+            self._update_latest_link()
+        self._live[run] = live
 
     def is_current(self, row: RunRow) -> bool:
         """Tells whether the directory of a run shows all of its journal, as far as it says so."""
         folder = files.run_folder(self._root, row.name)
-        shown = read_projection_state(read_regular_file(folder / files.STATE, largest=None))
-        if shown is None or not (folder / files.LOG).is_file():
-            return False
-        return shown == (row.name, row.created_at, row.definition, row.head)
+        shown = (row.name, row.created_at, row.definition, row.head)
+        return (folder / files.LOG).is_file() and self._shown(folder) == shown
 
     def read_answers(self, run: str) -> FileAnswers:
         """Returns the answers that humans gave by file; the caller records them.
@@ -120,54 +167,41 @@ class RunDirectory:
         """Renames a used answer file so it is never read again; None if it changed since."""
         return archive_file(self._disk, answer.file)
 
-    def _follow(self, folder: Path, row: RunRow, previous: ProjectionState | None) -> _Follower:
-        """Returns a follower at the beginning of the journal."""
-        shown_head = 0
-        if previous is not None and previous.run == row.name:
-            if previous.created_at != row.created_at:
-                # An earlier run had the same name; its files are kept under another one.
-                aside = f"{folder.name}.old-{secrets.token_hex(4)}"
-                self._disk.move(folder, folder.with_name(aside))
-            elif previous.definition == row.definition and previous.head <= row.head:
-                shown_head = previous.head
+    def _shown(self, folder: Path) -> ProjectionState | None:
+        return read_projection_state(read_regular_file(folder / files.STATE, largest=None))
+
+    def _shown_head(self, folder: Path, row: RunRow, previous: ProjectionState | None) -> int:
+        """Returns up to which commit a directory shows this run; 0 if it shows another."""
+        if previous is None or previous.run != row.name:
+            return 0
+        if previous.created_at != row.created_at:
+            # An earlier run had the same name; its files are kept under another one.
+            aside = f"{folder.name}.old-{secrets.token_hex(4)}"
+            self._disk.move(folder, folder.with_name(aside))
+            return 0
+        is_same = previous.definition == row.definition and previous.head <= row.head
+        return previous.head if is_same else 0
+
+    def _projector(self, row: RunRow) -> Projector:
+        """Returns a projector at the beginning of a run's journal."""
         description = json.loads(self._store.description(row.id))
         layout = self._layout_of(description.get("notation", ""))
-        projector = Projector(row.name, description, layout, partial(self._next_steps, row))
-        return _Follower(projector, row.definition, description, shown_head)
-
-    def _write_news(self, folder: Path, follower: _Follower, row: RunRow) -> bool:
-        """Writes what the journal has added; False if a log has lost lines and needs a rebuild."""
-        projector = follower.projector
-        update = DirectoryUpdate()
-        self._apply(folder, projector, self._store.journal(row.id, projector.head), update)
-        self._write_workflow_files(folder, follower, update.writes)
-        inbox = self._write_questions(folder, projector)
-        if not follower.shown_head:
-            self._write_definition(folder, follower)
-            self._update_latest_link()
-        for name, lines in ((files.THREAD, update.thread), (files.LOG, update.log)):
-            if not self._extend_log(folder, name, b"".join(lines), follower):
-                return False
-        self._write_resolution(folder, projector)
-        follower.shown_head = projector.head
-        projection = ProjectionState(row.name, row.created_at, follower.definition, projector.head)
-        shown = ShownRun(projector.state, projector.description, tuple(inbox.values()))
-        document = state_document(shown, projection, tuple(inbox), projector.layout)
-        self._put_if_changed(folder / files.STATE, json_bytes(document))
-        return True
+        return Projector(row.name, description, layout, partial(self._next_steps, row))
 
     def _apply(
-        self,
-        folder: Path,
-        projector: Projector,
-        rows: Sequence[JournalRow],
-        update: DirectoryUpdate,
+        self, row: RunRow, projector: Projector, update: DirectoryUpdate, folder: Path | None = None
     ) -> None:
-        """Applies commits, writes their views and collects everything else in `update`."""
-        for number, row in enumerate(rows, start=1):
-            events = [ev.from_json(each) for each in decode(row.events, self._store.blob)]
-            projector.apply_commit(row.seq, events, update)
-            if number % ROWS_PER_BATCH == 0 or number == len(rows):
+        """Applies the commits of a journal that a projector has not seen.
+
+        Views of them are written below `folder`; without one they are left out.
+        """
+        rows = self._store.journal(row.id, projector.head)
+        for number, commit in enumerate(rows, start=1):
+            events = [ev.from_json(each) for each in decode(commit.events, self._store.blob)]
+            projector.apply_commit(commit.seq, events, update)
+            if folder is None:
+                update.files.clear()
+            elif number % ROWS_PER_BATCH == 0 or number == len(rows):
                 for path, data in update.files.items():
                     # Not synced: thousands of syncs would slow down the journal, and a file that
                     # is lost in a power cut is written again from the journal.
@@ -175,9 +209,12 @@ class RunDirectory:
                 update.files.clear()
 
     def _write_workflow_files(
-        self, folder: Path, follower: _Follower, writes: Mapping[str, str | None]
+        self,
+        folder: Path,
+        projector: Projector,
+        writes: Mapping[str, str | None],
+        shown_head: int,
     ) -> None:
-        projector = follower.projector
         for path, text in writes.items():
             file = files.file_path(folder, path)
             data = None if text is None else files.encode_text(text)
@@ -188,25 +225,12 @@ class RunDirectory:
                 self._disk.remove(file)
             else:
                 self._disk.put(file, data)
-        completed = projector.state.status is Status.COMPLETED
-        if completed and projector.head > follower.shown_head:
+        if projector.state.status is Status.COMPLETED and projector.head > shown_head:
             # Elsewhere a user's edits win, but a completed run must show what was approved.
             for path, text in projector.approved.items():
                 file = files.file_path(folder, path)
                 if self._put_if_changed(file, files.encode_text(text)):
                     _log.warning("%s was changed or removed after its approval; restored", file)
-
-    def _extend_log(self, folder: Path, name: str, data: bytes, follower: _Follower) -> bool:
-        """Adds lines to a log; the first time, all of it is compared with the journal.
-
-        So a log need not be synced: what a power cut takes is written again.
-        """
-        size = follower.log_sizes.get(name)
-        follower.log_sizes[name] = (size or 0) + len(data)
-        if size is None:
-            self._put_if_changed(folder / name, data, durable=False)
-            return True
-        return self._disk.extend(folder / name, size, data)
 
     def _put_if_changed(self, file: Path, data: bytes, *, durable: bool = True) -> bool:
         """Writes a file unless it already has this content, so its modification time stays."""
@@ -214,6 +238,15 @@ class RunDirectory:
         if changed:
             self._disk.put(file, data, durable=durable)
         return changed
+
+    def _write_state(
+        self, folder: Path, row: RunRow, projector: Projector, *, shown_head: int
+    ) -> None:
+        inbox = self._write_questions(folder, projector)
+        projection = ProjectionState(row.name, row.created_at, row.definition, shown_head)
+        shown = ShownRun(projector.state, projector.description, tuple(inbox.values()))
+        document = state_document(shown, projection, tuple(inbox), projector.layout, projector.head)
+        self._put_if_changed(folder / files.STATE, json_bytes(document))
 
     def _write_questions(self, folder: Path, projector: Projector) -> dict[int, dict[str, Any]]:
         """Writes the open requests and returns their forms, by number."""
@@ -236,10 +269,9 @@ class RunDirectory:
         else:
             self._disk.remove(folder / files.RESOLUTION)
 
-    def _write_definition(self, folder: Path, follower: _Follower) -> None:
-        description = follower.description
-        own = follower.projector.layout.definition(description)
-        for path, data in own.items():
+    def _write_definition(self, folder: Path, projector: Projector) -> None:
+        description = projector.description
+        for path, data in projector.layout.definition(description).items():
             file = safe_path(folder, path, reserved=files.RESERVED_NAMES, hidden=files.HIDDEN)
             self._disk.put(file, data, durable=False)
         self._disk.put(folder / files.DEFINITION, json_bytes(description), durable=False)
@@ -248,19 +280,6 @@ class RunDirectory:
         newest = self._store.rows(limit=1)
         if newest:
             self._disk.point_link(self._root / files.LATEST, newest[0].name)
-
-
-@dataclass
-class _Follower:
-    """A run that this process follows, and what its directory contains."""
-
-    projector: Projector
-    definition: str
-    description: dict[str, Any]
-    shown_head: int
-    """The last commit that the directory shows, whichever process wrote it."""
-    log_sizes: dict[str, int] = field(default_factory=dict)
-    """The bytes of each log; empty before this process has written them."""
 
 
 def _may_replace(path: Path, data: bytes | None, own_digests: set[str] | None) -> bool:
@@ -273,3 +292,118 @@ def _may_replace(path: Path, data: bytes | None, own_digests: set[str] | None) -
         return not path.exists()
     own = own_digests is None or hashlib.sha256(current).hexdigest() in own_digests
     return own and current != data
+
+
+# Keeps run directories up to date while runs are driven, off their critical path.
+#
+# The observer only notes which runs have changed. A separate thread, with its own store
+# connection, does the writing. Changes in quick succession are written together; a run
+# that stops is written at once.
+
+
+INTERVAL_SECONDS = 0.5
+"""How far a directory may lag behind an active run."""
+
+
+class Projection:
+    """An observer that writes the directories of the runs it observes."""
+
+    def __init__(
+        self,
+        root: Path,
+        open_store: Callable[[], Store],
+        *,
+        layout_of: Callable[[str], Layout] = lambda _notation: Layout(),
+        next_steps: NextSteps = lambda _row, _state: (),
+        disk: Disk | None = None,
+        interval: float = INTERVAL_SECONDS,
+    ) -> None:
+        """`open_store`, usually a store's `reopen`, is called by the writing thread."""
+        self._root = root
+        self._open_store = open_store
+        self._layout_of = layout_of
+        self._next_steps = next_steps
+        self._disk = disk
+        self._interval = interval
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._due: dict[str, float] = {}
+        """When each changed run is to be written, on the monotonic clock."""
+        self._failures: dict[str, str] = {}
+        """Why the last write of a run failed."""
+
+    def notice(self, notice: Notice) -> None:
+        """Notes that a run has changed."""
+        if not isinstance(notice, Recorded):
+            return
+        at_rest = any(isinstance(event, RunStopped) for event in notice.events)
+        due = time.monotonic() + (0.0 if at_rest else self._interval)
+        with self._changed:
+            if self._closing:
+                return
+            self._due[notice.run] = min(due, self._due.get(notice.run, due))
+            self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run_thread, name="signoff-run-directory", daemon=True
+                )
+                self._thread.start()
+
+    def close(self) -> None:
+        """Writes all remaining changes, tries failed runs once more and ends the thread."""
+        with self._changed:
+            if not self._closing:
+                self._due |= dict.fromkeys(self._failures, 0.0)
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run_thread(self) -> None:
+        with ExitStack() as stack:
+            directory: RunDirectory | None = None
+            while (run := self._next_run()) is not None:
+                problem = ""
+                try:
+                    directory = directory or self._open(stack)
+                    directory.follow(run)
+                except SignoffError as error:
+                    problem = str(error)
+                except Exception as error:  # noqa: BLE001  # `close` must still write other runs
+                    problem = repr(error)
+                self._finish(run, problem)
+
+    def _open(self, stack: ExitStack) -> RunDirectory:
+        """Opens the thread's own connection, which is closed when the thread ends."""
+        store = self._open_store()
+        stack.enter_context(suppress(SignoffError))
+        stack.callback(store.close)
+        return RunDirectory(
+            self._root,
+            store,
+            layout_of=self._layout_of,
+            next_steps=self._next_steps,
+            disk=self._disk,
+        )
+
+    def _next_run(self) -> str | None:
+        """Waits for a run that is due and returns it; None when everything is written."""
+        with self._changed:
+            while self._due or not self._closing:
+                run = min(self._due, key=self._due.__getitem__, default=None)
+                wait = None if run is None else self._due[run] - time.monotonic()
+                if run is not None and wait is not None and (wait <= 0 or self._closing):
+                    del self._due[run]
+                    return run
+                self._changed.wait(wait)
+            return None
+
+    def _finish(self, run: str, problem: str) -> None:
+        with self._changed:
+            previous = self._failures.pop(run, "")
+            if problem:
+                self._failures[run] = problem
+        # The same failure may repeat twice a second, so only a new one is logged.
+        if problem and problem != previous:
+            _log.warning("the directory of run %s is not up to date: %s", run, problem)

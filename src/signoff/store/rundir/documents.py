@@ -35,15 +35,16 @@ class ProjectionState(NamedTuple):
     """Distinguishes the run from an earlier one of the same name."""
     definition: str
     head: int
+    """0 while the run is driven: most files are written when it rests."""
 
 
 def state_document(
-    run: ShownRun, projection: ProjectionState, inbox: Sequence[int], layout: Layout
+    run: ShownRun, projection: ProjectionState, inbox: Sequence[int], layout: Layout, head: int
 ) -> dict[str, Any]:
     """Returns `state.json`: the common header, the notation's own fields, then the rest.
 
     A layout that nests the record of the run has its own fields first, and all others under `run`.
-    `inbox` has the numbers of the open requests.
+    `inbox` has the numbers of the open requests, `head` is that of the last commit it is about.
     """
     state = run.state
     header = {
@@ -53,7 +54,7 @@ def state_document(
         "step": state.step,
         "iteration": state.iteration,
         "awaiting_human": bool(inbox),
-        "journal_head": projection.head,
+        "journal_head": head,
     }
     remaining = _remaining_fields(state, projection, inbox)
     fields = layout.fields(run)
@@ -89,6 +90,7 @@ def _remaining_fields(
             "version": VERSION,
             "created_at": projection.created_at,
             "definition": projection.definition,
+            "head": projection.head,
         },
     }
 
@@ -103,7 +105,7 @@ def read_projection_state(data: bytes | None) -> ProjectionState | None:
             document = document["run"]
         stored = document["projection"]
         projection = ProjectionState(
-            document["run"], stored["created_at"], stored["definition"], document["journal_head"]
+            document["run"], stored["created_at"], stored["definition"], stored["head"]
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

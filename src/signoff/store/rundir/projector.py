@@ -1,8 +1,7 @@
 """Turns a run's events into the content of its files. Reads nothing and writes nothing.
 
-The same events always produce the same updates, however they are grouped and whichever
-process computes them. That is what lets a directory be continued after a crash, written
-by two processes at once, or rebuilt.
+The same events always produce the same updates, however they are grouped and whichever process
+computes them. So two processes that write a directory at once write the same bytes.
 """
 
 from __future__ import annotations
@@ -49,6 +48,8 @@ class DirectoryUpdate:
     """What the workflow itself wrote, by path; None for a file that is to be removed."""
     thread: list[bytes] = field(default_factory=list)
     log: list[bytes] = field(default_factory=list)
+    state_changed: bool = False
+    """Whether a step has ended or a human is asked, which those who follow the run want to see."""
 
 
 class Projector:
@@ -189,6 +190,7 @@ class Projector:
 
     def _step_finished(self, event: ev.StepFinished) -> None:
         self._show_step(event, event.outcome, event.delta)
+        self._update.state_changed = True
         entry = {
             "kind": "step",
             "times": self.state.visit,
@@ -209,6 +211,7 @@ class Projector:
         if shown and isinstance(event.payload, dict):
             files = self._call_files(event.id, event.payload)
             self._update.files[files.prompt] = _prompt_bytes(event.payload)
+        self._update.state_changed |= event.kind is EffectKind.WAIT
         if event.kind is EffectKind.WRITE and isinstance(event.payload, dict):
             # A process that died before it recorded the end may have written the file.
             self._note_text(str(event.payload["path"]), str(event.payload["text"]))

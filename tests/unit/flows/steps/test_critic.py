@@ -9,7 +9,7 @@ import pytest
 from signoff.agents.manual import ManualAgent
 from signoff.core.outcome import Status
 from signoff.errors import AgentBadOutput
-from signoff.store.rundir.questions import decode_form
+from signoff.store.rundir.answers import decode_form
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (

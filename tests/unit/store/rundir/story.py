@@ -15,7 +15,7 @@ from signoff.core.requests import Request
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import StepDecided
 from signoff.runtime.store_port import Commit, InboxItem, NewItem, NewRun, RunId, Store
-from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.files import Disk
 from signoff.store.sqlite import MemoryStore
 
 BEGAN = 1_700_000_000.0
@@ -179,13 +179,13 @@ class DyingDisk(Disk):
         self._step()
         super().put(path, data, durable=durable)
 
-    def extend(self, path: Path, offset: int, data: bytes) -> bool:
+    def append(self, path: Path, data: bytes) -> None:
         try:
             self._step()
         except Killed:
-            super().extend(path, offset, data[: len(data) // 2])
+            super().append(path, data[: len(data) // 2])
             raise
-        return super().extend(path, offset, data)
+        super().append(path, data)
 
     def remove(self, path: Path) -> None:
         self._step()

@@ -9,9 +9,8 @@ import pytest
 from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import Approval, Choice, Question, Questions, Request, Response
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.answers import FileAnswers
+from signoff.store.rundir.answers import PLACEHOLDER, FileAnswers
 from signoff.store.rundir.directory import RunDirectory
-from signoff.store.rundir.questions import PLACEHOLDER
 from tests.unit.store.rundir.story import Story, document
 
 

@@ -14,11 +14,10 @@ from signoff.core.requests import Approval, Question, Response
 from signoff.core.run_state import RunState
 from signoff.errors import UnknownName, UnsafePath, WriteFailed
 from signoff.store.rundir.directory import RunDirectory
-from signoff.store.rundir.disk import Disk
-from signoff.store.rundir.files import RunFiles
+from signoff.store.rundir.files import Disk, RunFiles
 from signoff.store.rundir.layout import AgentCall, EndView, Layout
 from signoff.store.sqlite import MemoryStore
-from tests.unit.store.rundir.story import BEGAN, DyingDisk, Story, asked, document, tree
+from tests.unit.store.rundir.story import BEGAN, Story, asked, document, tree
 
 NEVER = 10**9
 
@@ -368,21 +367,46 @@ def test_catching_up_twice_changes_nothing(
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").rglob("*")} == before
 
 
-def test_only_new_commits_are_written(tmp_path: Path, story: Story) -> None:
-    """A run of thousands of steps would otherwise grow slower with each."""
-    disk = DyingDisk(tmp_path, NEVER)
-    directory = RunDirectory(tmp_path, story.store, disk=disk)
-    story.begin()
-    for n in range(50):
-        story.ask(f"ask{n}#1", "a", "b")
-    directory.catch_up("demo")
-    before = disk.done
+def test_a_run_that_is_driven_shows_its_log_and_at_a_step_s_end_its_state(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """`tail -f live.log` and dashboards follow a run; all other files can wait until it rests."""
+    story.begin().ask("ask#1", "a", "b")
+    directory.follow("demo")
+    story.ask("more#1", "c", "d")
+    directory.follow("demo")
+    folder = tmp_path / "demo"
+    before = (folder / "thread.jsonl").read_bytes()
 
-    story.ask("one-more#1", "a", "b")
-    directory.catch_up("demo")
+    story.step("review")
+    directory.follow("demo")
 
-    # A prompt, a reply, two logs, no resolution, the state.
-    assert disk.done - before == 6
+    assert set(tree(folder)) == {"live.log", "state.json", "thread.jsonl"}
+    assert (folder / "live.log").read_bytes() == rebuilt(story, tmp_path / "x")["live.log"]
+    assert len(before.splitlines()) == 1
+    lines = (folder / "thread.jsonl").read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["ask", "ask", "step"]
+    assert document(folder / "state.json")["step"] == "review"
+    assert not directory.is_current(story.store.row("demo"))
+
+
+def test_a_process_that_is_killed_while_it_drives_a_run_leaves_a_directory_to_repair(
+    tmp_path: Path, story: Story
+) -> None:
+    """`show` and `resume` have to leave a right directory, whatever the last process did."""
+    first, second = (RunDirectory(tmp_path, story.store) for _ in range(2))
+    story.begin().ask("ask#1", "a", "b").step("review")
+    first.follow("demo")
+    (tmp_path / "demo" / "live.log").write_bytes(b"half a line")
+
+    second.catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+    assert second.is_current(story.store.row("demo"))
+    story.ask("ask#1", "c", "d")
+    second.follow("demo")
+    log = (tmp_path / "demo" / "live.log").read_bytes()
+    assert log == rebuilt(story, tmp_path / "later")["live.log"]
 
 
 def test_a_second_process_continues_where_the_first_one_stopped(

@@ -75,7 +75,7 @@ def test_a_layout_gets_the_status_of_the_run_and_its_open_requests() -> None:
     )
 
     document = state_document(
-        ShownRun(run, {}, [{"path": "plan.md"}]), PROJECTION, [7], PhaseLayout()
+        ShownRun(run, {}, [{"path": "plan.md"}]), PROJECTION, [7], PhaseLayout(), 3
     )
 
     assert (document["phase"], document["last_error"], document["round"]) == ("error", "broken", 2)
@@ -93,6 +93,6 @@ def test_a_field_that_every_notation_has_is_reported(name: str) -> None:
             return {name: "mine"}
 
     with pytest.warns(UserWarning, match=f"Colliding has fields of its own .*: {name};"):
-        document = state_document(ShownRun(RunState(), {}), PROJECTION, [], Colliding())
+        document = state_document(ShownRun(RunState(), {}), PROJECTION, [], Colliding(), 3)
 
     assert document[name] != "mine"

@@ -5,8 +5,7 @@ import pytest
 
 from signoff.core.digest import text_digest
 from signoff.errors import UnreadableFile, UnsafePath
-from signoff.store.rundir.disk import LARGEST_READ
-from signoff.store.rundir.files import RunFiles, encode_text
+from signoff.store.rundir.files import LARGEST_READ, RunFiles, encode_text
 
 
 def test_a_file_is_written_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,428 @@
+"""Sends notifications: after their event is durable, and never in a run's way.
+
+Everything is sent by one thread with an event loop of its own, each target by its own task, so a
+program that hangs delays no webhook. Failed attempts are repeated with growing pauses, for a
+limited time. What a process could not deliver before it ended is not sent by another one: the
+inbox and `signoff runs` have what waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import hashlib
+import hmac
+import http.client
+import json
+import logging
+import os
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from signoff._version import __version__
+from signoff.core import events as ev
+from signoff.core.codec import decode
+from signoff.core.digest import text_digest
+from signoff.core.events import RunStopped
+from signoff.core.outcome import Status
+from signoff.core.requests import options_of
+from signoff.error_text import describe_error
+from signoff.errors import CommandFailed, ConfigError
+from signoff.observers.setup import ObserverSetup
+from signoff.runtime.environment import command_environment
+from signoff.runtime.handlers import on_thread
+from signoff.runtime.ports import Notice, Recorded
+from signoff.runtime.process import kill_family, run_process
+from signoff.runtime.store_port import InboxItem, RunRow, Store
+from signoff.store.rundir.documents import timestamp
+
+# The JSON document of a notification: what happened to a run, and how to answer it.
+
+
+LONGEST_TEXT = 4000
+"""Characters of a text from outside; receivers limit the size of what they accept."""
+
+MOST_REQUESTS = 50
+"""A fan-out may open a thousand; the rest are only counted."""
+
+
+class NotifyOn(StrEnum):
+    """What a notification can be about."""
+
+    WAITING = "waiting"
+    PARKED = "parked"
+    ENDED = "ended"
+
+
+_EVENTS = {
+    Status.WAITING: NotifyOn.WAITING,
+    Status.PARKED: NotifyOn.PARKED,
+    # The others are not news: it still runs, or will soon, or its user has just stopped it.
+    Status.RUNNING: None,
+    Status.QUEUED: None,
+    Status.INTERRUPTED: None,
+}
+
+
+def event_of(status: Status) -> NotifyOn | None:
+    """Returns what a stop is called in a notification; None if it is not worth one."""
+    return _EVENTS.get(status, NotifyOn.ENDED)
+
+
+def document(
+    row: RunRow, seq: int, stop: RunStopped, store: Store, setup: ObserverSetup
+) -> dict[str, Any] | None:
+    """Returns the document of a stop, which a commit of a run has recorded.
+
+    The run may have continued since: None for a wait that is over, because it was answered.
+    """
+    event = event_of(stop.status)
+    items = store.items(row.name) if event is NotifyOn.WAITING else []
+    if event is NotifyOn.WAITING and not items:
+        return None
+    # The same whichever process sends it; the time tells the run from an earlier one of its name.
+    identity = text_digest(f"{row.name}/{row.created_at!r}/{seq}")[:32]
+    found: dict[str, Any] = setup.secrets.hide_in(
+        {
+            "id": identity,
+            "event": event,
+            "run": row.name,
+            "workflow": row.workflow,
+            "status": stop.status.value,
+            "reason": _cut(stop.reason),
+            "at": _time(stop.at),
+            "due_at": _time(stop.due_at),
+            "requests": [_request(item, store, setup) for item in items[:MOST_REQUESTS]],
+            "more_requests": max(0, len(items) - MOST_REQUESTS),
+        }
+    )
+    return found
+
+
+def _request(item: InboxItem, store: Store, setup: ObserverSetup) -> dict[str, Any]:
+    form: Mapping[str, Any] = decode(item.form, store.blob)
+    return {
+        "number": item.id,
+        "step": item.step,
+        "kind": item.kind.value,
+        "text": _cut(item.prompt),
+        "options": [_cut(str(option["label"])) for option in options_of(form)],
+        "deadline": _time(item.deadline),
+        "commands": list(setup.answer_commands(item, form)),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def _time(at: float | None) -> str | None:
+    return None if at is None else timestamp(at)
+
+
+# Where notifications go: a program or a webhook. A target makes one attempt at a time.
+
+
+PROGRAM_SECONDS = 30.0
+START_SECONDS = 5.0
+"""How long the start of a program may take on a busy machine."""
+WEBHOOK_SECONDS = 10.0
+
+SIGNATURE = "X-Signoff-Signature"
+
+_AGAIN = frozenset({408, 425, 429})
+"""Answers of a webhook that ask for another attempt; any other 4xx is a refusal."""
+
+
+class DeliveryFailed(Exception):  # noqa: N818  # named for what it says
+    """An attempt did not succeed."""
+
+    def __init__(self, problem: str, *, final: bool = False) -> None:
+        super().__init__(problem)
+        self.final = final
+        """Whether another attempt now would fail as well."""
+
+
+class NotificationTarget(Protocol):
+    """Receives notifications."""
+
+    name: str
+    """For messages; without anything secret."""
+
+    async def send(self, body: str) -> None:
+        """Delivers one document; raises `DeliveryFailed`."""
+        ...
+
+    def stop(self) -> None:
+        """Ends what it has started; not called from the thread that sends."""
+        ...
+
+
+class ProgramTarget:
+    """Gives documents to a program, on its standard input."""
+
+    def __init__(self, argv: Sequence[str], pass_env: Sequence[str] = ()) -> None:
+        self.name = f"program {argv[0]!r}"
+        self._argv = tuple(argv)
+        self._pass_env = tuple(pass_env)
+        self._pid: int | None = None
+        """The program, while it runs."""
+        self._is_settled = threading.Event()
+        """Not set while the program starts: it may run already, but its number is not known."""
+        self._is_settled.set()
+
+    async def send(self, body: str) -> None:
+        """Runs the program; its exit code says whether it has taken the document."""
+        self._is_settled.clear()
+        try:
+            result = await run_process(
+                self._argv,
+                stdin=body,
+                env=command_environment(self._pass_env, {}),
+                seconds=PROGRAM_SECONDS,
+                started=self._started,
+            )
+        except CommandFailed as error:
+            raise DeliveryFailed(str(error), final=True) from error
+        finally:
+            self._pid = None
+            self._is_settled.set()
+        if result.code != 0:
+            raise DeliveryFailed(f"it exited with {result.code}: {_first_line(result.stderr)}")
+
+    def stop(self) -> None:
+        """Kills the program and everything it has started; waits for one that is starting."""
+        self._is_settled.wait(START_SECONDS)
+        if (pid := self._pid) is not None:
+            kill_family(pid)
+
+    def _started(self, process: Mapping[str, Any]) -> None:
+        self._pid = process["pid"]
+        self._is_settled.set()
+
+
+class WebhookTarget:
+    """Posts documents to a URL, signed if there is a secret."""
+
+    def __init__(self, url: str, secret: str = "") -> None:
+        # The path and the query of a webhook often contain its key.
+        self.name = f"webhook {urlsplit(url).hostname}"
+        self._url = url
+        self._secret = secret.encode()
+
+    async def send(self, body: str) -> None:
+        """Posts one document; only an answer of 2xx counts."""
+        data = body.encode()
+        headers = {"Content-Type": "application/json", "User-Agent": f"signoff/{__version__}"}
+        if self._secret:
+            digest = hmac.new(self._secret, data, hashlib.sha256).hexdigest()
+            headers[SIGNATURE] = f"sha256={digest}"
+        try:
+            # In a thread that can be abandoned: a server may send its answer byte by byte.
+            async with asyncio.timeout(2 * WEBHOOK_SECONDS):
+                await on_thread(partial(_post, self._url, data, headers))
+        except TimeoutError as error:
+            raise DeliveryFailed("it did not answer in time") from error
+
+    def stop(self) -> None:
+        """Does nothing: its requests end with the program."""
+
+
+def build_target(settings: Mapping[str, Any], pass_env: Sequence[str] = ()) -> NotificationTarget:
+    """Returns the target of one entry of `notify`; raises `ConfigError` if it cannot be used."""
+    if settings.get("command"):
+        return ProgramTarget(settings["command"], pass_env)
+    variable = settings.get("secret_env")
+    secret = os.environ.get(variable, "") if variable else ""
+    if variable and not secret:
+        # Receivers refuse what is not signed, or worse, do not.
+        raise ConfigError(f"the variable {variable} is not set, so nothing can be signed")
+    return WebhookTarget(settings["webhook"], secret)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: they would send the document to a host that the settings don't name."""
+
+    def redirect_request(self, *_redirect: Any) -> None:
+        return None
+
+
+def _post(url: str, data: bytes, headers: Mapping[str, str]) -> None:
+    request = urllib.request.Request(url, data, dict(headers), method="POST")  # noqa: S310  # checked with the settings
+    opener = urllib.request.build_opener(_NoRedirects)
+    try:
+        with opener.open(request, timeout=WEBHOOK_SECONDS) as answer:
+            answer.read(1)
+    except urllib.error.HTTPError as error:
+        error.close()
+        refused = 300 <= error.code < 500 and error.code not in _AGAIN  # ranges of HTTP
+        raise DeliveryFailed(f"it answered {error.code}", final=refused) from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DeliveryFailed(str(reason) or type(error).__name__) from error
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:200] or "no message"
+
+
+TRY_SECONDS = 60.0
+"""How long attempts at one delivery are repeated, while there is other work to wait for."""
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 10.0
+
+CLOSE_SECONDS = 6.0
+"""How long the end of the program waits for deliveries; less than observers have in all."""
+
+STOP_SECONDS = 1.0
+"""How long it waits for what it had to stop."""
+
+PART_FOR_DELIVERIES = 0.8
+"""The part of that time after which targets are stopped, so that they can still end politely."""
+
+log = logging.getLogger("signoff")
+
+
+@dataclass
+class Subscription:
+    """One entry of `notify`."""
+
+    on: frozenset[NotifyOn]
+    target: NotificationTarget
+    queue: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
+    """Documents to deliver; an empty one is the last."""
+    missed: int = 0
+    """How many documents it did not get."""
+    problem: str = "it took too long"
+    """Why its last attempt failed."""
+
+
+class Notifier:
+    """An observer that notifies the targets of the settings."""
+
+    def __init__(
+        self,
+        setup: ObserverSetup,
+        *,
+        targets: Sequence[Mapping[str, Any]],
+        pass_env: Sequence[str] = (),
+        close_seconds: float = CLOSE_SECONDS,
+    ) -> None:
+        self._setup = setup
+        self._close_seconds = close_seconds
+        self._subscriptions = list(_subscriptions(targets, pass_env))
+        self._store: Store | None = None
+        self._closing = asyncio.Event()
+        self._ready: Future[asyncio.AbstractEventLoop] = Future()
+        """The loop that sends, once it runs."""
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="signoff-notifications", daemon=True
+        )
+        self._thread.start()
+        # Whatever ends this program, no program that it has started stays behind.
+        atexit.register(self._stop_targets)
+
+    def notice(self, notice: Notice) -> None:
+        """Notes the stops of runs."""
+        if not isinstance(notice, Recorded):
+            return
+        for event in notice.events:
+            if isinstance(event, ev.RunStopped):
+                self._send(notice.run, notice.seq, event)
+
+    def close(self) -> None:
+        """Waits for deliveries, and gives up those that take too long."""
+        loop = self._ready.result(self._close_seconds)
+        loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join(self._close_seconds)
+        self._stop_targets()
+        self._thread.join(STOP_SECONDS)
+        atexit.unregister(self._stop_targets)
+        for each in self._subscriptions:
+            if each.missed:
+                many = f"{each.missed} notifications" if each.missed > 1 else "a notification"
+                log.warning("%s did not get %s: %s", each.target.name, many, each.problem)
+        if self._store is not None:
+            self._store.close()
+
+    def _send(self, run: str, seq: int, stop: ev.RunStopped) -> None:
+        """Queues a stop for every target that wants it."""
+        wanting = [each for each in self._subscriptions if event_of(stop.status) in each.on]
+        if not wanting:
+            return
+        # Opened in the observer's thread, where it is used.
+        store = self._store = self._store or self._setup.open_store()
+        found = document(store.row(run), seq, stop, store, self._setup)
+        if found is not None:
+            loop = self._ready.result(self._close_seconds)
+            for each in wanting:
+                loop.call_soon_threadsafe(each.queue.put_nowait, found)
+
+    def _stop_targets(self) -> None:
+        for each in self._subscriptions:
+            each.target.stop()
+
+    # In the thread that sends
+
+    async def _serve(self) -> None:
+        self._ready.set_result(asyncio.get_running_loop())
+        tasks = [asyncio.ensure_future(self._deliver_all(each)) for each in self._subscriptions]
+        await self._closing.wait()
+        for each in self._subscriptions:
+            each.queue.put_nowait({})
+        if tasks:
+            await asyncio.wait(tasks, timeout=PART_FOR_DELIVERIES * self._close_seconds)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in self._subscriptions:
+            while not each.queue.empty():
+                each.missed += bool(each.queue.get_nowait())
+
+    async def _deliver_all(self, each: Subscription) -> None:
+        while found := await each.queue.get():
+            # Counted before it is sent: this task may be cancelled at any time.
+            each.missed += 1
+            if await self._deliver(each, found):
+                each.missed -= 1
+
+    async def _deliver(self, each: Subscription, found: dict[str, Any]) -> bool:
+        """Makes attempts until one succeeds, or it is time to give up."""
+        body = json.dumps(found)
+        loop = asyncio.get_running_loop()
+        until, pause = loop.time() + TRY_SECONDS, FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await each.target.send(body)
+            except DeliveryFailed as error:
+                each.problem = str(error)
+                if error.final or loop.time() + pause > until:
+                    return False
+            except Exception as error:  # noqa: BLE001  # a target must not stop those after it
+                each.problem = describe_error(error)
+                return False
+            else:
+                return True
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+
+
+def _subscriptions(
+    targets: Sequence[Mapping[str, Any]], pass_env: Sequence[str]
+) -> Iterator[Subscription]:
+    for number, each in enumerate(targets):
+        try:
+            target = build_target(each, pass_env)
+        except ConfigError as error:
+            log.warning("notify[%d] is off: %s", number, error)
+            continue
+        yield Subscription(frozenset(map(NotifyOn, each["on"])), target)

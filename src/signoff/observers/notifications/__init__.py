@@ -1,1 +1,0 @@
-"""Notifies programs and webhooks that a run waits, is parked or has ended."""

@@ -1,0 +1,89 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.errors import ProviderError, UnknownName
+from signoff.notation import CompileContext
+from signoff.profiles.compile import StandardsSource, unknown_profiles
+from signoff.profiles.settings import ProfileSettings
+from tests.unit.profiles.session_fixture import ProbeProfile
+
+
+class Layered(ProbeProfile):
+    """Has standards of its own."""
+
+    def get_standards_config(self, context: Any) -> dict[str, Any]:
+        return {"provider": "yaml-rules", "root": str(context["subject"])}
+
+
+def source(**section: Any) -> StandardsSource:
+    settings = ProfileSettings.of({"profiles": section})
+    return StandardsSource.of("probe", Layered(), settings, {"subject": "rules"})
+
+
+def test_without_settings_a_profile_says_which_standards_it_has() -> None:
+    """A shipped profile works as it is."""
+    found = source(standards={"other": {"root": "x"}})
+
+    assert found == StandardsSource("yaml-rules", {"provider": "yaml-rules", "root": "rules"})
+
+
+def test_the_settings_replace_the_standards_of_a_profile() -> None:
+    """A team uses a shipped profile with its own rules, and needs no subclass."""
+    found = source(standards={"probe": {"root": "team"}})
+
+    assert found == StandardsSource("scoped-layer-fs", {"root": "team"}, "profiles.standards.probe")
+
+
+def test_the_provider_of_one_profile_beats_that_of_all() -> None:
+    """The setting for one profile is the more specific one."""
+    every = source(standards_provider="house", standards={"probe": {"root": "team"}})
+    own = source(standards_provider="house", standards={"probe": {"provider": "yaml-rules"}})
+
+    assert (every.provider, own.provider) == ("house", "yaml-rules")
+
+
+def test_empty_standards_in_the_settings_are_none() -> None:
+    """A team can do without those of a profile; a key without a value changes nothing."""
+    assert source(standards={"probe": {}}).config == {}
+    assert source(standards={"probe": None}).config == {"provider": "yaml-rules", "root": "rules"}
+
+
+def test_mistakes_in_the_settings_are_reported_with_the_setting(tmp_path: Path) -> None:
+    """The user has to know that the mistake is not the profile's."""
+    wrong = source(standards={"probe": {"provider": "yaml-rules", "rooot": "x"}})
+
+    with pytest.raises(ProviderError, match=r"profiles\.standards\.probe: .*'rooot'.*root"):
+        wrong.create(tmp_path)
+    with pytest.raises(ProviderError, match=r"^configuration"):
+        source().create(tmp_path)
+    with pytest.raises(UnknownName, match="yaml-rules"):
+        source(standards={"probe": {"provider": "nowhere"}}).create(tmp_path)
+
+
+def test_relative_paths_start_in_the_folder_of_the_project(tmp_path: Path) -> None:
+    """A session is the same wherever in the project it is started."""
+    folder = tmp_path / "team"
+    folder.mkdir()
+    (folder / "a.rules.yml").write_text('TEAM-001: "C: Be brief."\n')
+
+    provider = source(standards={"probe": {"provider": "yaml-rules", "root": "team"}}).create(
+        tmp_path
+    )
+
+    assert "TEAM-001 C: Be brief." in provider.create_bundle({})
+
+
+def test_unknown_profiles_are_reported_with_the_known_ones(tmp_path: Path) -> None:
+    """With a typo, the standards of the profile would be used without a word."""
+    context = CompileContext(root=tmp_path, agents={})
+    settings = ProfileSettings.of(
+        {"profiles": {"standards": {"jpa-mt": {}, "pyton-module": {"root": "x"}}}}
+    )
+
+    (problem,) = unknown_profiles(settings, context)
+
+    assert "'pyton-module'" in problem.what
+    assert "python-module" in problem.remedy
+    assert not list(unknown_profiles(ProfileSettings(), context))
