@@ -29,15 +29,15 @@ from signoff.review.critique import (
     Overall,
     Withdrawal,
 )
-from signoff.review.edit import Edit, EditKind
-from signoff.review.own_words import Claim, Material
 from signoff.review.reply_text import (
     ADJUDICATION,
     CRITIQUE,
     LONGEST_REPLY,
     MOST_ANSWERS,
     QUOTED,
+    Claim,
     Fields,
+    Material,
     PossibleAnswer,
     Unreadable,
     check_length,
@@ -49,7 +49,13 @@ from signoff.review.reply_text import (
     possible_answers,
     sole_answer,
 )
-from signoff.review.work_order import LONGEST_WORK_ORDER, parse_work_order, work_order_entries
+from signoff.review.work_order import (
+    LONGEST_WORK_ORDER,
+    Edit,
+    EditKind,
+    parse_work_order,
+    work_order_entries,
+)
 
 __all__ = ["Unreadable", "parse_adjudication", "parse_critique"]
 

@@ -7,9 +7,8 @@ import html
 import json
 from typing import Any
 
-from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication, parse_critique
-from signoff.review.reply_text import Unreadable
+from signoff.review.reply_text import Material, Unreadable
 
 BARE = '{"overall": "PASS", "issues": []}'
 FULL = (

@@ -7,14 +7,14 @@ from signoff.core.effects import Reply
 from signoff.core.severity import Severity
 from signoff.review.adjudication import Adjudication, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.edit import Edit, EditKind
-from signoff.review.own_words import Material
 from signoff.review.parsing import (
     MOST_DECISIONS,
     Unreadable,
     parse_adjudication,
     parse_critique,
 )
+from signoff.review.reply_text import Material
+from signoff.review.work_order import Edit, EditKind
 from tests.tables import table
 
 ISSUE: dict[str, Any] = {"id": "tone-001", "finding": "Too loud.", "evidence": "LOUD"}

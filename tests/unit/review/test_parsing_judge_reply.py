@@ -1,7 +1,7 @@
 import pytest
 
-from signoff.review.own_words import Material
 from signoff.review.parsing import find_adjudication
+from signoff.review.reply_text import Material
 
 REWRITE = '{"decisions": [], "status": "REWRITE"}'
 ENTRY = "### Issue: a-1 (HIGH)\n\nDelete\n\nFind:\n```\nLOUD\n```"

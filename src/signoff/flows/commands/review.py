@@ -22,11 +22,11 @@ from signoff.agents.base import Health
 from signoff.app.agents import describe, refuse_not_ready
 from signoff.app.answering import current_user
 from signoff.app.home import Home, expected_home, init_home
-from signoff.app.notations import compile_context
 from signoff.app.project import Project
 from signoff.app.settings import load_settings
 from signoff.app.show import RunDetails, show
 from signoff.app.start import StartPlan, plan, start
+from signoff.app.targets import compile_context
 from signoff.cli import exits
 from signoff.cli.driving import drive, finish
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
@@ -42,6 +42,7 @@ from signoff.flows.coverage import EXECUTES, run_coverage
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.git import base_tree
 from signoff.flows.files.selection import (
+    LARGEST_BYTES,
     FileSelector,
     NothingToReviewError,
     Selection,
@@ -51,7 +52,6 @@ from signoff.flows.files.selection import (
     prepared,
     skipped_note,
 )
-from signoff.flows.files.skipping import LARGEST_BYTES
 from signoff.flows.notation import NOTATION
 from signoff.flows.plan import FlowPlan
 from signoff.flows.plan import plan as flow_plan
