@@ -20,7 +20,6 @@ from hypothesis import HealthCheck, settings
 
 from signoff.documents import python_files
 from tests.huge_pages import use_huge_pages
-from tests.shared_imports import import_share
 
 if TYPE_CHECKING:
     from tests.stubs.postgres import PostgresServer
@@ -164,15 +163,6 @@ def _reason(report: object) -> str:
             return reason.removeprefix("Skipped: ")
         case other:
             return str(other)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Spreads the work of compiling the tests over the workers."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker:
-        number = int(worker["workerid"].removeprefix("gw"))
-        import_share(session.config, number, worker["workercount"])
 
 
 def pytest_collection_finish() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,16 @@ def create_environment(folder: Path, *packages: str, constraints: str = "runtime
         "--constraints", str(CONSTRAINTS / constraints),
         "--build-constraints", str(CONSTRAINTS / "dev.txt"), str(ROOT), *packages,
     )  # fmt: skip
+
+
+def install_example(name: str, folder: Path) -> Path:
+    """Copies an example to `source` in a folder, and installs it alone into `packages` there."""
+    shutil.copytree(ROOT / "examples" / name, folder / "source")
+    uv(
+        "pip", "install", "--no-deps", "--target", str(folder / "packages"),
+        "--build-constraints", str(CONSTRAINTS / "dev.txt"), str(folder / "source"),
+    )  # fmt: skip
+    return folder
 
 
 class InstalledProject:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from signoff.cli import main
-from tests.acceptance.command_server import CommandServer
+from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.suggested_commands import check_suggestions
 from tests.patience import PATIENCE_SECONDS, wait_until, written
 from tests.run_stores import server_stores, store_variables
@@ -49,7 +49,7 @@ class CommandResult:
 class CliProject:
     """Runs signoff commands as a user in this folder would, with no settings of the machine."""
 
-    def __init__(self, folder: Path, server: CommandServer) -> None:
+    def __init__(self, folder: Path, server: ForkedProgram) -> None:
         self.folder = folder
         self.environment = {**ENVIRONMENT, **store_variables(), "HOME": str(folder / "home")}
         self._server = server

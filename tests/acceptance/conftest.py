@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.cli_project import ENVIRONMENT, CliProject, is_alive
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import FlowProject
 from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.profile_project import ProfileProject
@@ -15,8 +14,8 @@ from tests.acceptance.review_project import ReviewProject
 
 
 @pytest.fixture(scope="session")
-def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
-    with closing(CommandServer(ENVIRONMENT, tmp_path_factory.mktemp("commands"))) as server:
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedProgram]:
+    with closing(ForkedProgram(tmp_path_factory.mktemp("commands"), ENVIRONMENT)) as server:
         yield server
 
 
@@ -27,7 +26,7 @@ def forked_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedP
 
 
 @pytest.fixture
-def project(tmp_path: Path, command_server: CommandServer) -> Iterator[CliProject]:
+def project(tmp_path: Path, command_server: ForkedProgram) -> Iterator[CliProject]:
     with closing(CliProject(tmp_path, command_server)) as project:
         yield project
     pid_file = tmp_path / "pid"
@@ -37,7 +36,7 @@ def project(tmp_path: Path, command_server: CommandServer) -> Iterator[CliProjec
 
 @pytest.fixture
 def flow_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> Iterator[FlowProject]:
     """A project whose agents are stubs of the vendors' programs."""
     with closing(FlowProject(tmp_path, command_server, monkeypatch)) as project:
@@ -46,7 +45,7 @@ def flow_project(
 
 @pytest.fixture
 def profile_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> Iterator[ProfileProject]:
     """A project with a small profile of its own."""
     with closing(ProfileProject(tmp_path, command_server, monkeypatch)) as project:
@@ -55,7 +54,7 @@ def profile_project(
 
 @pytest.fixture
 def review_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> Iterator[ReviewProject]:
     """A git repository whose critics are scripted."""
     with closing(ReviewProject(tmp_path, command_server, monkeypatch)) as project:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.cli_project import CliProject, CommandResult
-from tests.acceptance.command_server import CommandServer
+from tests.acceptance.forked_program import ForkedProgram
 from tests.patience import whole_lines
 
 AGENTS = ("claude", "codex", "gemini")
@@ -43,7 +43,7 @@ class FlowProject(CliProject):
     """A project with stub agents first on PATH; `call` runs commands in the test's own process."""
 
     def __init__(
-        self, folder: Path, server: CommandServer, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, server: ForkedProgram, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         super().__init__(folder, server)
         programs = folder / "bin"

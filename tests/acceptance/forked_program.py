@@ -1,9 +1,9 @@
-"""Programs for shells that are forked from a server with signoff imported: `signoff`, Python.
+"""Commands that are forked from a server with signoff imported, for tests and for their shells.
 
-A page's section types up to twenty commands into a shell, and most of their time is starting
-Python and importing signoff. A program sends its arguments, folder, environment and open
-streams to the server, and ends as the command does. README.md and the examples are tested with
-the installed program instead, so that a cold start is tested too.
+Most of the time of a short command is starting Python and importing signoff. A client sends the
+arguments, folder, environment and open streams to the server, and gets the exit code. A forked
+process is as separate as one started by a shell. README.md and the examples are tested with the
+installed program instead, so that a cold start is tested too.
 """
 
 import gc
@@ -15,10 +15,12 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
 from io import BufferedReader, FileIO, TextIOWrapper
+from itertools import count
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -47,8 +49,10 @@ sys.exit(code)
 class ForkedProgram:
     """Starts the server, and writes both programs into a folder for the search path."""
 
-    def __init__(self, scratch: Path) -> None:
-        address = str(scratch / "socket")
+    def __init__(self, scratch: Path, environment: Mapping[str, str] | None = None) -> None:
+        """`environment` is that of the server; each command has one of its own."""
+        address = self._address = str(scratch / "socket")
+        self._scratch, self._numbers = scratch, count(1)
         self.folder = scratch / "bin"
         self.folder.mkdir()
         self.signoff = str(self.folder / "signoff")
@@ -57,13 +61,40 @@ class ForkedProgram:
             program.write_text(_PROGRAM.format(python=sys.executable, address=address))
             program.chmod(0o755)
         self._process = subprocess.Popen(
+            # -P leaves this folder out of the path: a test may write a module of any name.
             [sys.executable, "-P", __file__, address],
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
         assert self._process.stdout is not None
         self._process.stdout.readline()
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        input_text: str,
+        timeout: float,
+    ) -> "subprocess.CompletedProcess[str]":
+        """Runs a command of signoff to its end, without a terminal."""
+        streams = self._scratch / str(next(self._numbers))
+        streams.mkdir()
+        (streams / "in").write_text(input_text, encoding="utf-8")
+        request = json.dumps([["signoff", *arguments], str(folder), dict(environment)])
+        with socket.socket(socket.AF_UNIX) as client, ExitStack() as stack:
+            client.settimeout(timeout)
+            client.connect(self._address)
+            opened = [
+                stack.enter_context((streams / name).open(mode)).fileno()
+                for name, mode in (("in", "rb"), ("out", "wb"), ("err", "wb"))
+            ]
+            socket.send_fds(client, [f"{request}\n".encode()], opened)
+            code = int(client.makefile().readline())
+        output, errors = ((streams / name).read_text("utf-8") for name in ("out", "err"))
+        return subprocess.CompletedProcess(["signoff", *arguments], code, output, errors)
 
     def close(self) -> None:
         """Ends the server, and commands whose shell was killed because they took too long."""

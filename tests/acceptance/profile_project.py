@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.cli_project import CliProject, CommandResult
-from tests.acceptance.command_server import CommandServer
+from tests.acceptance.forked_program import ForkedProgram
 
 PROFILE = '''
 from signoff.profiles import (
@@ -87,7 +87,7 @@ class ProfileProject(CliProject):
     """Runs `signoff profile` in the test's own process, in a project with the profile `note`."""
 
     def __init__(
-        self, folder: Path, server: CommandServer, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, server: ForkedProgram, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         super().__init__(folder, server)
         self.enter(monkeypatch)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.cli_project import CliProject, CommandResult
-from tests.acceptance.command_server import CommandServer
+from tests.acceptance.forked_program import ForkedProgram
 
 SETTINGS = "version: 1\nagents:\n  claude: {kind: scripted, file: .signoff/script.json}\n"
 PASS = {"json": {"overall": "PASS", "issues": []}}
@@ -21,7 +21,7 @@ class ReviewProject(CliProject):
     """A repository with two pages; `script` sets what critics answer, `review` runs the command."""
 
     def __init__(
-        self, folder: Path, server: CommandServer, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, server: ForkedProgram, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         super().__init__(folder, server)
         self.environment["PATH"] = os.defpath

@@ -1,6 +1,5 @@
 """An agent kind of another package works like a built-in one once it is installed."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.cli_project import CliProject
-from tests.installed import CONSTRAINTS, ROOT, uv
+from tests.installed import install_example
 from tests.nested_pytest import ONLY_SIGNOFF
-
-EXAMPLE = ROOT / "examples" / "agent_plugin"
 
 FLOW = """
 from signoff import Outcome, StepDef, Workflow
@@ -30,13 +27,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the example in `source`, installed into `packages`."""
-    folder = tmp_path_factory.mktemp("agent_plugin")
-    shutil.copytree(EXAMPLE, folder / "source")
-    uv(
-        "pip", "install", "--no-deps", "--target", str(folder / "packages"),
-        "--build-constraints", str(CONSTRAINTS / "dev.txt"), str(folder / "source"),
-    )  # fmt: skip
-    return folder
+    return install_example("agent_plugin", tmp_path_factory.mktemp("agent_plugin"))
 
 
 @pytest.fixture

@@ -162,19 +162,6 @@ def test_an_omission_holds_an_approval_while_the_artifact_is_the_same(
     assert "It names no source." in status
 
 
-def test_an_omission_that_was_added_is_read_again_before_the_end(
-    flow_project: FlowProject,
-) -> None:
-    """The new words may be what was missing, and only a critic can tell."""
-    edit = editor_replaces("wide", "wide, says Ann")
-    two_passes(flow_project, edit, finding=MISSING, times=1)
-
-    done = flow_project.run()
-
-    assert done.code == APPROVED, done.err
-    assert flow_project.call_fields("constraint").count("structure") == 2
-
-
 TWO_LINES = "The see is wide.\nIt works offline.\n"
 ESCALATING = """
 max_iterations: 4

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.examples import copy_example
 from tests.acceptance.flow_project import FlowProject
+from tests.acceptance.forked_program import ForkedProgram
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = """
@@ -46,7 +46,7 @@ class ExampleProject(FlowProject):
 
 @pytest.fixture
 def example(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> Iterator[ExampleProject]:
     with closing(ExampleProject(tmp_path, command_server, monkeypatch)) as project:
         yield project

@@ -225,19 +225,6 @@ def test_a_run_is_cancelled_from_another_process(holding: CliProject) -> None:
     assert process.returncode == 15
 
 
-def test_a_followed_log_ends_with_the_run(holding: CliProject) -> None:
-    """`logs -f` in a second terminal exits by itself."""
-    process = holding.start("run", "holds.py", "--name", "one")
-    holding.wait_for("pid")
-    follower = holding.start("logs", "-f", "one")
-    holding.write("go", "")
-
-    out, _ = follower.communicate()
-
-    assert process.wait() == 0
-    assert out.splitlines()[-1].endswith("completed")
-
-
 def read_some(stream: object) -> str:
     """Returns the output of a program so far, without waiting for more."""
     assert hasattr(stream, "fileno")

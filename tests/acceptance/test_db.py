@@ -12,7 +12,7 @@ import pytest
 
 from signoff.cli import main
 from tests.acceptance.cli_project import CliProject, CommandResult
-from tests.acceptance.command_server import CommandServer
+from tests.acceptance.forked_program import ForkedProgram
 
 TABLES = "CREATE TABLE chapters (id INTEGER PRIMARY KEY, words INTEGER NOT NULL);\n"
 TITLES = (
@@ -49,7 +49,7 @@ class DatabaseProject(CliProject):
 
 @pytest.fixture
 def project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> DatabaseProject:
     """A database with one applied migration, one pending migration and one chapter."""
     project = DatabaseProject(tmp_path, command_server)

@@ -15,7 +15,6 @@ from signoff.documents.python_files import import_file
 from tests.acceptance import book_editing_worker
 from tests.acceptance.book_workflow import WORKER, WORKFLOW
 from tests.acceptance.cli_project import CliProject, CommandResult
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.examples import copy_example
 from tests.acceptance.forked_program import ForkedProgram
 from tests.patience import PATIENCE_SECONDS
@@ -59,7 +58,7 @@ class BookProject(CliProject):
 
 @pytest.fixture
 def book(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> Iterator[BookProject]:
     """An empty project."""
     with closing(BookProject(tmp_path, command_server)) as project:

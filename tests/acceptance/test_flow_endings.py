@@ -370,20 +370,3 @@ def test_critiques_of_an_unfinished_review_are_shown(flow_project: FlowProject) 
     assert resumed.code == 0, resumed.err
     assert "unfinished" not in result_of(flow_project)
     assert "final/status.md" not in flow_project.names
-
-
-def test_an_answer_that_waits_for_its_confirmation_is_not_hidden(
-    flow_project: FlowProject,
-) -> None:
-    """It was paid for, and the file with it says what the critic has found."""
-    prepare(flow_project, f"verify: {{agent: codex}}\n{STEPS}")
-
-    done = flow_project.run("--limit", "calls=2")
-
-    assert done.code == 12, done.err
-    answers = "step 'review' had answers that were not checked yet: clear by claude"
-    assert f"{answers} (in iterations/1/critiques)" in done.out
-    assert "iterations/1/critiques/reply_clear_claude.txt" in flow_project.names
-    result = result_of(flow_project)
-    assert result["unchecked"] == [{"constraint_id": "clear", "reviewer": "claude"}]
-    assert result["unfinished"] == []

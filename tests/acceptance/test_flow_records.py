@@ -96,34 +96,6 @@ def test_the_last_reading_before_an_approval_is_in_the_log(flow_project: FlowPro
     assert critique["issues"][0]["finding_id"]
 
 
-def test_an_edit_that_cannot_be_applied_is_reported(flow_project: FlowProject) -> None:
-    """The user asked for literal edits, and would think that all of them were made."""
-    flow_project.write_flow(STEPS.replace("name: fix", "name: fix, mode: apply"))
-    flow_project.constraints("tone", "facts")
-    first = {"contains": TEA.splitlines()[2]}
-    loud = {"kind": "replace", "find": "the best in the world", "text": "good"}
-    fee = {"kind": "replace", "find": "It costs 9 dollars", "text": "It costs 7 euros"}
-    flow_project.script(
-        author_writes(TEA),
-        critic_finds("tone", issue(evidence="the best in the world", edit=loud), **first),
-        critic_finds("facts", issue(evidence="It costs 9 euros", edit=fee), **first),
-        critics_pass(),
-        editor_replaces("9 euros", "7 euros"),
-    )
-
-    done = flow_project.run()
-
-    assert done.code == 0, done.err
-    critique = flow_project.load("iterations/1/critiques/facts-claude.json")
-    name = critique["issues"][0]["finding_id"]
-    warning = f"the edit for {name} was not applied (not found): It costs 9 dollars"
-    assert f"fix| {warning}" in done.err
-    assert f"1 fix: {warning}" in flow_project.call("show", "one").out
-    assert "It costs 9 dollars" in flow_project.read("iterations/1/prompt_refine_claude.txt")
-    ((edit, why),) = flow_project.load("iterations/1/changes.json")["unmatched"]
-    assert (edit["find"], why) == ("It costs 9 dollars", "not found")
-
-
 WINDOWS = TEA.replace("\n", "\r\n")
 PLACE = "## Where\nMain Street."
 EDITS = {
@@ -164,35 +136,3 @@ def test_edits_of_several_lines_are_made_in_a_file_with_windows_line_endings(
     expected = TEA.replace(find, find + text if kind == "insert_after" else text)
     final = (flow_project.run_dir / "final/artifact.md").read_bytes().decode()
     assert final == expected.replace("\n", "\r\n")
-
-
-@pytest.mark.parametrize("triggers", ["", "max_iterations"])
-def test_warnings_are_in_the_log_where_they_happened(
-    flow_project: FlowProject, triggers: str
-) -> None:
-    """A user who did not watch the run reads its log; each warning is there once."""
-    review, invented = "review: warning: tone by claude", "the best in town"
-    escalation = f"adjudication: {{escalation: {{triggers: [{triggers}]}}}}\n"
-    flow_project.write_flow(escalation + STEPS.replace("max_iterations: 2", "max_iterations: 1"))
-    flow_project.constraints("tone")
-    flow_project.script(
-        author_writes(TEA),
-        critic_finds("tone", issue(evidence=invented)),
-        editor_replaces("nothing", "something"),
-    )
-
-    done = flow_project.run()
-    if triggers:
-        flow_project.call("answer", "one", "stop", "--resume")
-
-    assert done.code == (10 if triggers else 11), done.err
-    for log in (flow_project.call("logs", "one").out, flow_project.read("live.log")):
-        lines = [line.partition("  ")[2] for line in log.splitlines()]
-        warnings = [line for line in lines if ": warning: " in line]
-        assert warnings == [
-            f"{review}: sent back: the evidence of tone-001 is not in the artifact: {invented}",
-            f"{review}: not found in the artifact: the evidence of tone-001",
-            "fix: warning: the refinement changed nothing",
-        ]
-        review_ends = next(line for line in lines if line.startswith("review: ok in "))
-        assert lines.index(warnings[1]) == lines.index(review_ends) - 1

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import (
     DRAFT,
     FINAL,
@@ -18,6 +17,7 @@ from tests.acceptance.flow_project import (
     issue,
     judge_decides,
 )
+from tests.acceptance.forked_program import ForkedProgram
 
 BILL = "Fix the spelling.\n"
 
@@ -79,7 +79,7 @@ def test_a_flow_that_is_never_approved_ends_at_its_limit_with_its_best_version(
 
 @pytest.fixture(scope="module")
 def full(
-    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
+    tmp_path_factory: pytest.TempPathFactory, command_server: ForkedProgram
 ) -> Iterator[FlowProject]:
     """The full configuration after one run: one iteration of changes, then approval."""
     with pytest.MonkeyPatch.context() as patch:
@@ -294,29 +294,6 @@ def test_an_escalation_can_be_answered_by_a_file(flow_project: FlowProject) -> N
     assert "hitl/answers.json" not in flow_project.names
     (processed,) = [name for name in flow_project.names if name.endswith(".processed.json")]
     assert flow_project.read(processed) == answers
-
-
-def test_every_command_for_a_waiting_flow_supports_json(flow_project: FlowProject) -> None:
-    """Text on stdout would break programs that drive flows."""
-    safety_first(flow_project)
-
-    run = flow_project.run("--json")
-    outputs = {
-        command: flow_project.call(*command.split(), "--json").json
-        for command in ("runs", "show one", "inbox", "logs one")
-    }
-    answered = flow_project.call("answer", "one", "Say sea.", "--json")
-    resumed = flow_project.call("resume", "one", "--json")
-
-    assert (run.code, run.json["status"], run.json["exit_code"]) == (10, "waiting", 10)
-    (asked,) = run.json["inbox"]
-    assert asked["question_id"] == "escalate"
-    assert outputs["inbox"] == outputs["show one"]["inbox"] == run.json["inbox"]
-    assert outputs["runs"][0]["run"] == "one"
-    assert outputs["logs one"]
-    assert answered.json
-    assert (resumed.code, resumed.json["status"]) == (0, "completed")
-    assert [each["round"] for each in resumed.json["rounds"]] == [1, 2]
 
 
 def test_each_step_uses_the_model_it_names(flow_project: FlowProject) -> None:

@@ -77,15 +77,16 @@ CRITIC_FAULTS: dict[str, tuple[str, int, int]] = {
     "rates in French": (FAIL.replace("CRITICAL", "ÉLEVÉE"), WAITING, 2),
     "talks in French": ("Le texte est très bien, je n'ai rien à signaler.", WAITING, 2),
     "refuses": ("I'm sorry, but I can't help with reviewing this.", WAITING, 2),
+    "passes in prose": ("It all looks fine to me. PASS!", WAITING, 2),
     "says nothing": ("", WAITING, 2),
     "answers half": (FAIL[:-20], WAITING, 2),
 }
 
 
-@pytest.mark.parametrize("agent", ["claude", "gemini"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
 @pytest.mark.parametrize("fault", CRITIC_FAULTS)
 def test_a_critic_that_answers_badly(flow_project: FlowProject, fault: str, agent: str) -> None:
-    """Claude is held to a schema and answers in text all the same; gemini knows no schema."""
+    """Two are held to a schema and answer in text all the same; gemini knows no schema."""
     reply, code, asked = CRITIC_FAULTS[fault]
     begin(
         flow_project,
@@ -148,17 +149,6 @@ def test_a_model_that_refuses_to_review(flow_project: FlowProject) -> None:
 
     assert (done.code, pending_ids(flow_project)) == (WAITING, ["critique_clear"]), done.err
     assert flow_project.call_fields("step") == ["generate", "critique", "critique"]
-
-
-def test_an_author_that_writes_nothing(flow_project: FlowProject) -> None:
-    """There is nothing to review, and asking critics would cost money."""
-    begin(flow_project, author_writes(" \n"), critics_pass(), judge_decides("APPROVED"))
-
-    done = flow_project.run()
-
-    assert done.code == WAITING
-    assert "the answer is empty" in done.err
-    assert flow_project.call_fields("step") == ["generate", "generate"]
 
 
 JUDGE_FAULTS: dict[str, tuple[str, int, int]] = {

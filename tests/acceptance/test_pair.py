@@ -136,12 +136,23 @@ def test_without_any_agent_nothing_is_started(project: CliProject, preset: str) 
     assert not (project.folder / ".signoff").exists()
 
 
-def test_a_missing_model_lists_those_available(project: CliProject, server: PairServer) -> None:
-    """The user picks one, or pulls it."""
-    done = project.signoff(*SLOGAN, "--model", "nope")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--model", "nope"), "stub-large:latest, stub-small:1b"),
+        (("--agent", "local"), "'local' is too small a model to review"),
+        (("--no-reviewer",), "nothing would review the text"),
+        (("--no-reviewer", "--reviewer", "claude"), "--no-reviewer and --reviewer exclude"),
+    ],
+)
+def test_what_cannot_end_in_a_review_is_refused_before_anything_starts(
+    project: CliProject, server: PairServer, options: tuple[str, ...], problem: str
+) -> None:
+    """The first line says what to do instead."""
+    done = project.signoff(*SLOGAN, *options)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert "stub-large:latest, stub-small:1b" in done.stderr.partition("\n")[0]
+    assert problem in done.stderr.partition("\n")[0]
     assert not (project.folder / ".signoff").exists()
 
 
@@ -161,13 +172,6 @@ def test_the_only_model_of_a_server_is_used_unless_one_is_named(
     assert {body["model"] for body in server.asked} == {"only:1b"}
     assert named.returncode == 2
     assert "add --model only:1b" in named.stderr
-
-
-def test_a_model_that_is_too_small_to_review_is_refused(project: CliProject) -> None:
-    done = project.signoff(*SLOGAN, "--agent", "local")
-
-    assert done.returncode == 2
-    assert "'local' is too small a model to review" in done.stderr
 
 
 def test_all_mistakes_are_listed_and_nothing_is_started(
@@ -200,13 +204,6 @@ def test_an_interrupted_pair_is_resumed_without_repeating_the_writer(
     assert process.returncode == 130
     assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
     assert server.written == 1
-
-
-def test_a_pair_can_be_run_by_its_target(project: CliProject, server: PairServer) -> None:
-    """The command is a shortcut; the general one works too."""
-    done = project.signoff("run", "pair:slogan", "-i", f"task={TASK}", "-i", "max_turns=3")
-
-    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
 
 
 def test_python_and_the_command_line_share_their_runs(
@@ -269,22 +266,6 @@ def test_checks_are_added_to_the_reviewer(project: CliProject, server: PairServe
 
     assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
     assert "Too vague." in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--no-reviewer",), "nothing would review the text"),
-        (("--no-reviewer", "--reviewer", "claude"), "--no-reviewer and --reviewer exclude"),
-    ],
-)
-def test_a_text_that_nothing_reviews_is_refused(
-    project: CliProject, server: PairServer, options: tuple[str, ...], problem: str
-) -> None:
-    done = project.signoff(*SLOGAN, *options)
-
-    assert done.returncode == 2
-    assert problem in done.stderr
 
 
 LEAD_INS = [

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from signoff.app.project import open_project
-from signoff.app.run_records import living_workers
-from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM, worker_for_server
-from tests.browser import open_browser
-from tests.run_stores import store_variables
+from tests.acceptance.served_project import ServedProject, served_project
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.slow
 
-MILLISECONDS = 60_000
-"""How long to wait for what a page shows; the machine may be busy."""
-SETTINGS = "version: 1\nagents:\n  claude: {kind: scripted, file: .signoff/script.yaml}\n"
 FLOW = """
 goal: Say hello.
 constraints:
@@ -57,71 +46,17 @@ FORGED = {
 }
 
 
-class SignedProject:
-    """A project whose page is served, with a run that waits for a signature."""
-
-    def __init__(
-        self, folder: Path, environment: dict[str, str], browser: Browser, link: str
-    ) -> None:
-        self.folder = folder
-        self.environment = environment
-        self.base = link.partition("/login")[0]
-        self._browser = browser
-        with browser.new_context() as context:
-            context.new_page().goto(link)
-            self._cookies: Any = context.cookies()
-
-    def window(self) -> BrowserContext:
-        """Opens a window of its own, logged in."""
-        context = self._browser.new_context()
-        context.set_default_timeout(MILLISECONDS)
-        context.add_cookies(self._cookies)
-        return context
-
-    def json(self, *arguments: str) -> Any:
-        """Returns what a command prints as JSON."""
-        command = [PROGRAM, *arguments, "--json"]
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True)
-        return json.loads(done.stdout)
-
-    @property
-    def pending(self) -> list[int]:
-        """The numbers of the pending requests."""
-        return [each["number"] for each in self.json("inbox")]
-
-
 @pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedProject]:
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProject]:
     """One server and one browser for all tests."""
-    folder = tmp_path_factory.mktemp("passkeys") / "guide"
-    for name, text in {
-        ".signoff/config.yaml": SETTINGS,
-        ".signoff/flows/hello.yaml": FLOW,
-        ".signoff/script.yaml": json.dumps(SCRIPT),
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    environment = ENVIRONMENT | store_variables()
-    with open_browser() as browser:
-        if browser is None:
-            pytest.skip("no browser is installed: make browser")
-        command = [PROGRAM, "web", "--port", "0", "--json"]
-        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE)
-        try:
-            assert server.stdout is not None
-            link = json.loads(server.stdout.readline())["link"]
-            with worker_for_server(folder, environment):
-                yield SignedProject(folder, environment, browser, link)
-        finally:
-            server.kill()
-            server.communicate()
-            _end_workers(folder, environment)
+    files = {".signoff/flows/hello.yaml": FLOW, ".signoff/script.yaml": json.dumps(SCRIPT)}
+    with served_project(tmp_path_factory.mktemp("passkeys") / "guide", files) as project:
+        yield project
 
 
-def _end_workers(folder: Path, environment: dict[str, str]) -> None:
-    with open_project(folder, environment) as project:
-        for worker in living_workers(project.store):
-            os.kill(worker.owner.pid, signal.SIGKILL)
+def pending(project: ServedProject) -> list[int]:
+    """Returns the numbers of the pending requests."""
+    return [each["number"] for each in project.json("inbox")]
 
 
 class VirtualKeys:
@@ -144,14 +79,13 @@ class VirtualKeys:
 
 
 def test_an_authenticator_signs_and_the_same_browser_without_it_cannot(
-    signed: SignedProject,
+    signed: ServedProject,
 ) -> None:
     """An agent that holds the login can click, script and send anything, but it cannot sign."""
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=MILLISECONDS)
     signed.json("run", ".signoff/flows/hello.yaml", "--name", "one")
-    (number,) = signed.pending
+    (number,) = pending(signed)
     with_key, without = signed.window(), signed.window()
     human, agent = with_key.new_page(), without.new_page()
 
@@ -168,7 +102,7 @@ def test_an_authenticator_signs_and_the_same_browser_without_it_cannot(
     assert challenge.value.json()["options"]["rpId"] == "localhost"
     refused = {name: _forge(agent, number, text) for name, text in FORGED.items()}
     assert refused == dict.fromkeys(FORGED, 422)
-    assert signed.pending == [number]
+    assert pending(signed) == [number]
 
     # With it, the human signs what the page shows.
     human.goto(f"{signed.base}/requests/{number}")
@@ -184,11 +118,10 @@ def test_an_authenticator_signs_and_the_same_browser_without_it_cannot(
     without.close()
 
 
-def test_a_second_passkey_is_confirmed_by_the_first(signed: SignedProject) -> None:
+def test_a_second_passkey_is_confirmed_by_the_first(signed: ServedProject) -> None:
     """An agent that can print a link still needs the passkey that is there."""
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=MILLISECONDS)
     window = signed.window()
     page = window.new_page()
     keys = VirtualKeys(page)

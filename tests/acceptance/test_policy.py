@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import (
     DRAFT,
     FlowProject,
@@ -15,6 +14,7 @@ from tests.acceptance.flow_project import (
     issue,
     judge_decides,
 )
+from tests.acceptance.forked_program import ForkedProgram
 
 FLOW = """
 max_iterations: 2
@@ -30,7 +30,7 @@ workflow:
 
 @pytest.fixture(scope="module")
 def finished_run(
-    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
+    tmp_path_factory: pytest.TempPathFactory, command_server: ForkedProgram
 ) -> Iterator[FlowProject]:
     """A run with one iteration of changes and a finding for each level of the policy."""
     with pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.profile_project import CODE, FAIL, PASS, ProfileProject, review
+from tests.acceptance.profile_project import CODE, FAIL, PASS, ProfileProject
 
 AUTOMATIC = "  providers: {default: writer}\n  approval: {default_approver: skip}\n"
 
@@ -165,30 +165,6 @@ def test_a_user_overrules_a_verdict(
     assert (done.code, profile_project.position) == (code, position)
     (override,) = profile_project.status()["metadata"]["overrides"]
     assert override["reason"] == "I checked it"
-
-
-def test_a_verdict_that_contradicts_its_counts_leads_nowhere(
-    profile_project: ProfileProject,
-) -> None:
-    """The user corrects the file and approves it."""
-    wrong = review("FAIL")
-    profile_project.settings(
-        AUTOMATIC,
-        writer=[
-            ("plan.response", "a plan"),
-            ("generate.response", CODE),
-            ("review.response", wrong),
-        ],
-    )
-
-    waiting = profile_project.init()
-    error = profile_project.status()["last_error"]
-    profile_project.session_file("iteration-1/review-response.md").write_text(PASS)
-    done = profile_project.profile("approve")
-
-    assert waiting.code == 10
-    assert error
-    assert done.code == 0
 
 
 def test_a_response_that_cannot_be_used_writes_nothing(profile_project: ProfileProject) -> None:
@@ -398,20 +374,6 @@ def test_a_session_is_driven_from_another_folder(
     assert profile_project.profile("approve", "one", *option).code == 10
     assert status["run"]["run"] == "one"
     assert Path.cwd() == elsewhere
-
-
-def test_what_profiles_need_and_who_responds_is_shown(profile_project: ProfileProject) -> None:
-    """A new user finds the command that starts a session."""
-    profile_project.settings("  providers: {planner: writer}\n", writer=[("plan.response", "x")])
-
-    shown = profile_project.profile("show", "note")
-    values = json.loads(profile_project.profile("show", "note", "--json").out)
-    providers = json.loads(profile_project.profile("providers", "--json").out)
-
-    assert "signoff profile init note -c topic=..." in shown.out
-    assert values["providers"]["planner"] == "writer"
-    assert set(values["context_schema"]) == {"topic", "lines", "tone"}
-    assert {"writer", "claude", "skip", "yaml-rules"} <= {each["name"] for each in providers}
 
 
 def test_providers_are_checked_without_calling_them(profile_project: ProfileProject) -> None:

@@ -118,21 +118,6 @@ def test_the_printed_command_answers_nothing_until_it_is_filled_in(waiting: CliP
     assert state_of(waiting)["value"]["Storage"] == "Postgres"
 
 
-def test_all_questions_are_in_the_inbox_and_in_the_files(waiting: CliProject) -> None:
-    """A human decides by what they are shown."""
-    questions = waiting.json("inbox", "1")["questions"]
-    file = json.loads((waiting.folder / ".signoff/runs/run/hitl/questions.json").read_text())
-    (listed,) = file["questions"][0]["questions"]
-
-    assert listed["questions"] == questions
-    assert [each["header"] for each in questions] == ["Storage", "Extras"]
-    assert questions[0]["options"][0] == {"label": "SQLite", "description": "One file, no server."}
-    assert questions[1]["multi_select"] is True
-    for command in (("inbox",), ("inbox", "1"), ("show", "run")):
-        printed = waiting.signoff(*command).stdout
-        assert [words for words in ALL_WORDS if words not in printed] == []
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -162,16 +147,3 @@ def test_a_file_answers_each_question_under_its_header(
 
     assert resumed.returncode == 0, resumed.stderr
     assert state_of(waiting)["value"] == EXPECTED
-
-
-def test_an_incomplete_file_answers_nothing(waiting: CliProject) -> None:
-    """The example as it is, and half of an answer, leave the request open."""
-    file = json.loads((waiting.folder / ".signoff/runs/run/hitl/questions.json").read_text())
-    waiting.write(".signoff/runs/run/hitl/answers.json", json.dumps(file["answer_format"]))
-    example = waiting.signoff("resume", "run")
-    waiting.write(".signoff/runs/run/hitl/answers.json", '{"Storage": "SQLite"}')
-    half = waiting.signoff("resume", "run")
-
-    assert (example.returncode, half.returncode) == (10, 10)
-    assert "has no answer yet" in example.stderr
-    assert "Extras: not answered" in half.stderr

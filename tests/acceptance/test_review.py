@@ -169,23 +169,6 @@ def test_without_constraints_the_message_lists_presets(review_project: ReviewPro
     assert "code, docs, review, stories" in result.err
 
 
-@pytest.mark.parametrize(
-    ("preset", "rule"), [("docs", "not-in-source (HIGH)"), ("stories", "agrees-with-source (CRIT")]
-)
-def test_rules_about_sources_apply_only_if_there_are_sources(
-    review_project: ReviewProject, preset: str, rule: str
-) -> None:
-    """A critic that obeys would otherwise block each page for each fact that it states."""
-    review_project.review("docs/a.md", "--preset", preset)
-
-    prompts = "\n".join(review_project.sent_prompts())
-
-    rules = [line for line in prompts.splitlines() if line.startswith("- ") and rule in line]
-    assert rules
-    assert all("): If source material is given, " in line for line in rules)
-    assert "<<<SOURCES" not in prompts
-
-
 def test_constraints_of_a_preset_or_in_words_replace_those_of_the_project(
     review_project: ReviewProject,
 ) -> None:
@@ -204,19 +187,6 @@ def test_constraints_of_a_preset_or_in_words_replace_those_of_the_project(
         *("accuracy", "structure", "clarity", "tone")
     ]
     assert [ask["constraint"] for ask in words["plan"][0]["asks"]] == ["short", "rule-2"]
-
-
-@pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_nothing_starts_if_an_agent_is_not_ready(
-    review_project: ReviewProject, more: tuple[str, ...]
-) -> None:
-    (review_project.folder / ".signoff/script.json").unlink()
-
-    result = review_project.review("docs", *more)
-
-    assert result.code == 2
-    assert "review: claude (the default agent) is not ready" in result.err
-    assert review_project.call("runs").out.strip() == "no runs"
 
 
 TESTS = """
@@ -376,17 +346,6 @@ def test_the_line_that_a_check_prints_is_the_place_of_its_finding(checked: Revie
     sarif = checked.call("export", "sarif", "one").json
     (location,) = sarif["runs"][0]["results"][0]["locations"]
     assert location["physicalLocation"]["region"]["startLine"] == 3
-
-
-def test_programs_of_the_settings_are_found_from_a_subfolder(
-    checked: ReviewProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Their paths started in the current folder."""
-    monkeypatch.chdir(checked.folder / "docs")
-
-    result = checked.review("a.md", "--agent", "words")
-
-    assert result.out.startswith("docs/a.md:3: HIGH tone: says always [")
 
 
 def test_files_of_the_settings_are_found_from_a_subfolder(

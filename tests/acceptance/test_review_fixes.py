@@ -165,16 +165,6 @@ def test_a_wrong_flow_about_files_is_refused(
     assert problem in result.out + result.err
 
 
-def test_a_review_that_fixes_nothing_says_why(review_project: ReviewProject) -> None:
-    """Someone who asked for fixes would otherwise look for them."""
-    review_project.script(finds(issue("docs/b.md", severity="MEDIUM"), contains="FILE docs/b.md"))
-
-    result = review_project.review("docs", "--fix")
-
-    assert result.code == 0
-    assert "nothing was fixed: none of the findings blocks" in result.out
-
-
 def test_a_flow_without_sign_off_fails_until_its_files_can_be_written(
     fixable: ReviewProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,14 +200,6 @@ def test_a_critique_never_becomes_the_text_of_a_file(review_project: ReviewProje
     assert result.code != 0
     assert "the answer is a critique" in result.err + result.out
     assert review_project.read("docs/b.md") == "It always works.\n"
-
-
-def test_a_fix_that_changes_nothing_is_reported_at_once(review_project: ReviewProject) -> None:
-    review_project.script(finds(issue("docs/b.md")), {"step": "fix", "text": "nothing to do"})
-
-    result = review_project.review("docs/b.md", "--fix")
-
-    assert "fix| docs/b.md: the refinement changed nothing" in result.err
 
 
 LINTER = """

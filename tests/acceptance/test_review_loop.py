@@ -294,57 +294,6 @@ def test_a_fixer_that_damages_its_file_is_told_once_and_then_a_human_decides(
     assert flow_project.call("show", "one", "--json").code == 0
 
 
-PLAIN = """
-max_iterations: 1
-workflow:
-  - {step: generate}
-  - {step: critique, name: review}
-  - {step: adjudicate, name: judge, agent: policy}
-  - {step: refine, name: fix, mode: edit, loop_to: review}
-"""
-
-
-@pytest.mark.parametrize("damage", ["deleted", "emptied", "blanked", "spaced"])
-def test_a_fixer_of_a_plain_flow_that_damages_its_file_is_reported(
-    flow_project: FlowProject, damage: str
-) -> None:
-    """Plain flows ask for no retry: the round has changed nothing, and the text is still there."""
-    flow_project.write_flow(PLAIN)
-    flow_project.constraints("clear")
-    flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue()),
-        {"step": "refine", "edits": True, "damage": damage, "text": "Done."},
-    )
-
-    done = flow_project.run()
-
-    assert done.code == 11, done.err
-    assert flow_project.call_fields("step").count("refine") == 1
-    assert "fix: the refinement changed nothing" in flow_project.read("final/status.md")
-    assert flow_project.read("final/artifact.md") == DRAFT
-
-
-def test_an_agent_that_rewrites_the_text_to_nothing_is_asked_once_more(
-    flow_project: FlowProject,
-) -> None:
-    """Then a human decides; an empty text must not replace a good one."""
-    flow_project.write_flow(PLAIN.replace("mode: edit", "mode: rewrite"))
-    flow_project.constraints("clear")
-    flow_project.script(
-        author_writes(" \n", contains="<<<BILL_OF_WORK"),
-        author_writes(),
-        critic_finds("clear", issue()),
-    )
-
-    done = flow_project.run()
-
-    assert done.code == 10, done.err
-    assert "the answer is empty" in done.out
-    assert flow_project.call_fields("step") == ["generate", "critique", "generate", "generate"]
-    assert flow_project.load("state.json")["artifact"] == DRAFT
-
-
 @pytest.mark.parametrize("choice", ["edit by hand", "regenerate", "accept"])
 def test_a_human_decides_about_an_implausible_edit(flow_project: FlowProject, choice: str) -> None:
     """After each of the three decisions, the text is reviewed again."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import (
     FlowProject,
     author_writes,
@@ -17,6 +16,7 @@ from tests.acceptance.flow_project import (
     issue,
     judge_decides,
 )
+from tests.acceptance.forked_program import ForkedProgram
 
 DRAFT = "# The see\n\nIt is wide.\n\x1b[31mIt is 深い \U0001f30a loud.\n"
 FIXED = DRAFT.replace("see", "sea")
@@ -34,7 +34,7 @@ workflow:
 
 @pytest.fixture(scope="module")
 def project(
-    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
+    tmp_path_factory: pytest.TempPathFactory, command_server: ForkedProgram
 ) -> Iterator[FlowProject]:
     """A run of two rounds: one finding is fixed, one dismissed."""
     with pytest.MonkeyPatch.context() as patch:

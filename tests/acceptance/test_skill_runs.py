@@ -19,8 +19,8 @@ from signoff.skills.discovery import discover_workflows
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.acceptance.cli_project import CliProject
-from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject
+from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.stand_in_agent import answer, follow, title_of, titles_of
 
 USAGE, WAITING = 2, 10
@@ -34,7 +34,7 @@ every_skill = pytest.mark.parametrize("skill", SKILLS.values(), ids=SKILLS)
 
 @pytest.fixture
 def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: ForkedProgram
 ) -> Iterator[CliProject]:
     """A project that the test's own process is in."""
     with closing(CliProject(tmp_path, command_server)) as project:
@@ -161,19 +161,6 @@ def test_a_run_cannot_be_led_past_a_step(here: CliProject) -> None:
     assert here.call("resume", "one").code == WAITING
     assert title_of(here.call("next", "one").out) == title_of(started.out)
     assert first == "--- work #1 of run one: structure ---"
-
-
-def test_an_agent_that_has_lost_its_place_is_shown_the_way_back(here: CliProject) -> None:
-    """A new session knows only the run's name."""
-    started = here.call("run", "decision-critic", "--pull", "--name", "one").out
-
-    shown, resumed = here.call("show", "one").out, here.call("resume", "one").out
-
-    for summary in (shown, resumed):
-        assert "#1 manual work: Take the decision apart\n" in summary
-        assert "signoff next one --item 1\n" in summary
-        assert "signoff answer" not in summary
-    assert here.call("next", "one", "--item", "1").out == started
 
 
 @every_skill

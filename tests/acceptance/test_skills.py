@@ -94,33 +94,6 @@ def test_a_skill_is_listed_with_its_steps_and_origin(critic: CliProject) -> None
     assert table.returncode == 0
 
 
-def test_skills_of_the_settings_are_listed_too(project: CliProject) -> None:
-    """A team keeps its skills in a package of its own."""
-    project.write("team/critic.py", SKILL)
-    project.write(".signoff/config.yaml", "version: 1\nworkflows: [team]\n")
-
-    assert "critic" in [each["name"] for each in project.json("skill", "list")]
-    assert shown(project, "--step", "4", "--verdict", "x")["step_id"] == "write"
-    assert "look" in project.signoff("graph", "critic").stdout
-
-
-def test_a_skill_is_shown_with_its_steps_and_parameters(critic: CliProject) -> None:
-    """Its user learns what it asks for before following it."""
-    facts = critic.json("skill", "show", "critic")
-    text = critic.signoff("skill", "show", "critic").stdout
-
-    assert [each["next"] for each in facts["steps"]] == [
-        {"ok": 2, "skip": 4},
-        {"ok": 3, "iterate": 2},
-        {"ok": 4, "fail": 2},
-        {"ok": None},
-    ]
-    assert {each["option"]: each["values"] for each in facts["params"]}["--mode"] == "<full|quick>"
-    assert unpinned(critic, facts)["first_command"] == "signoff skill step critic --step 1"
-    assert facts["first_command"] in text
-    assert "quality-reviewer" in text
-
-
 def test_a_required_input_is_part_of_every_first_command(project: CliProject) -> None:
     """A command that is pasted from there must not fail for what it left out."""
     project.write(
@@ -186,26 +159,6 @@ def test_an_ordinary_step_shows_its_instructions_and_the_next_command(critic: Cl
         "# critic, step 1 of 4: Plan\n\nPlan the review.\n\nList the claims.\n\n"
         f"When this step is done, run:\n\n    {pinned}\n"
     )
-
-
-def test_a_parameter_decides_where_a_step_leads(critic: CliProject) -> None:
-    """The handler gets the options; what later steps require is left to fill in."""
-    step = shown(critic, "--step", "1", "--mode", "quick")
-
-    assert step["next_command"] == "signoff skill step critic --step 4 --verdict '<verdict>'"
-
-
-def test_a_step_that_repeats_counts_and_leaves_its_parameters_open(critic: CliProject) -> None:
-    """The agent reports how sure it is after it has looked."""
-    choices = "'<exploring|low|medium|high|certain>'"
-
-    assert shown(critic, "--step", "2", "--topic", "x")["next_command"] == (
-        f"signoff skill step critic --step 2 --topic x --iteration 2 --sure {choices}"
-    )
-    assert shown(critic, "--step", "2", "--sure", "low", "--iteration", "2")["next_command"] == (
-        f"signoff skill step critic --step 2 --iteration 3 --sure {choices}"
-    )
-    assert "--step 3" in shown(critic, "--step", "2", "--iteration", "3")["next_command"]
 
 
 def test_a_dispatched_step_says_what_to_launch_and_what_follows_each_verdict(
@@ -353,19 +306,6 @@ def test_a_worker_outside_of_the_project_submits_values_apart_from_a_long_result
     assert json.loads(last.stdout)["step"] == "formulate"
     (work,) = json.loads(last.stdout)["work"]
     assert json.dumps({"result": 'It "works".\n'})[1:-1] in work["prompt"]
-
-
-def test_an_agent_that_only_follows_commands_gets_to_the_end(critic: CliProject) -> None:
-    """Every printed command is complete: nothing has to be known from somewhere else."""
-    command: str | None = "signoff skill step critic --step 1 --topic 'a $(b) `c`'"
-    visited = []
-    while command is not None:
-        filled = [re.sub(r"^<(?:.*\|)?(.*)>$", r"\1", word) for word in shlex.split(command)]
-        step = critic.json(*filled[1:])
-        visited.append(step["step_id"])
-        command = step["next_command"] or step["next_commands"].get("ok")
-
-    assert visited == ["plan", "look", "look", "review", "write"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.cli_project import CliProject
-from tests.installed import CONSTRAINTS, ROOT, uv
+from tests.installed import ROOT, install_example
 from tests.nested_pytest import ONLY_SIGNOFF
 from tests.patience import PATIENCE_SECONDS
 
-EXAMPLE = ROOT / "examples" / "store_plugin"
 FLOW = """
 from signoff import Approval, Outcome, StepDef, Workflow
 
@@ -33,13 +31,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the example in `source`, installed into `packages`."""
-    folder = tmp_path_factory.mktemp("store_plugin")
-    shutil.copytree(EXAMPLE, folder / "source")
-    uv(
-        "pip", "install", "--no-deps", "--target", str(folder / "packages"),
-        "--build-constraints", str(CONSTRAINTS / "dev.txt"), str(folder / "source"),
-    )  # fmt: skip
-    return folder
+    return install_example("store_plugin", tmp_path_factory.mktemp("store_plugin"))
 
 
 def test_a_store_of_another_package_is_used_by_its_url(

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from signoff.app.project import open_project
-from signoff.app.run_records import living_workers
-from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM, worker_for_server
-from tests.browser import open_browser
-from tests.run_stores import store_variables
+from tests.acceptance.served_project import ServedProject, served_project
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
+    from playwright.sync_api import Page, ViewportSize
 
 pytestmark = pytest.mark.slow
 
-MILLISECONDS = 60_000
-"""How long to wait for what a page shows; the machine may be busy."""
 PHONE: ViewportSize = {"width": 360, "height": 740}
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
-SETTINGS = "version: 1\nagents:\n  claude: {kind: scripted, file: .signoff/script.yaml}\n"
 FLOW = """
 description: Reviews the pages of the docs folder.
 artifact: {path: docs}
@@ -89,85 +78,30 @@ SCRIPT = {
 }  # fmt: skip
 
 
-class WebProject:
-    """A project whose page is served, and a browser that is logged in there."""
-
-    def __init__(
-        self, folder: Path, environment: dict[str, str], browser: Browser, link: str
-    ) -> None:
-        self.folder = folder
-        self.environment = environment
-        self.base = link.partition("/login")[0]
-        self._browser = browser
-        self._link = link
-        self._cookies: Any = None
-        self.requests: list[str] = []
-        """The addresses of all requests that pages have made."""
-
-    def context(self, **options: Any) -> BrowserContext:
-        """Opens a browser window of its own, logged in."""
-        context = self._browser.new_context(**options)
-        context.set_default_timeout(MILLISECONDS)
-        context.on("request", lambda request: self.requests.append(request.url))
-        if self._cookies is None:
-            context.new_page().goto(self._link)
-            self._cookies = context.cookies()
-        context.add_cookies(self._cookies)
-        return context
-
-    def start(self, name: str) -> None:
-        """Starts a run of the review that a worker drives, and restores what it reviews."""
-        (self.folder / "docs" / "guide.md").write_text("It always works.\n")
-        command = [PROGRAM, "run", ".signoff/flows/review.yaml", "--name", name, "--detach"]
-        subprocess.run(command, cwd=self.folder, env=self.environment, check=True,
-                       capture_output=True)  # fmt: skip
-
-
 @pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProject]:
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProject]:
     """One server and one browser for all tests."""
-    folder = tmp_path_factory.mktemp("web") / "guide"
-    for name, text in {
+    files = {
         "docs/guide.md": "It always works.\n",
         "docs/notes.md": MARKDOWN,
-        ".signoff/config.yaml": SETTINGS,
         ".signoff/flows/review.yaml": FLOW,
         ".signoff/script.yaml": json.dumps(SCRIPT),
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    environment = {**ENVIRONMENT, **store_variables(), "HOME": str(folder / "home")}
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=MILLISECONDS)
-    with open_browser() as browser:
-        if browser is None:
-            pytest.skip("no browser is installed: make browser")
-        command = [PROGRAM, "web", "--port", "0", "--json"]
-        with subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE
-        ) as server:
-            try:
-                assert server.stdout is not None
-                link = json.loads(server.stdout.readline())["link"]
-                with worker_for_server(folder, environment):
-                    yield WebProject(folder, environment, browser, link)
-            finally:
-                server.kill()
-                _end_workers(folder, environment)
+    }
+    with served_project(tmp_path_factory.mktemp("web") / "guide", files) as project:
+        yield project
 
 
-def _end_workers(folder: Path, environment: dict[str, str]) -> None:
-    with open_project(folder, environment) as project:
-        for worker in living_workers(project.store):
-            os.kill(worker.owner.pid, signal.SIGKILL)
+def start(web: ServedProject, name: str) -> None:
+    """Starts a run of the review that a worker drives, and restores what it reviews."""
+    (web.folder / "docs" / "guide.md").write_text("It always works.\n")
+    web.signoff("run", ".signoff/flows/review.yaml", "--name", name, "--detach")
 
 
-def test_a_review_is_started_watched_live_and_signed_off_by_mouse(web: WebProject) -> None:
+def test_a_review_is_started_watched_live_and_signed_off_by_mouse(web: ServedProject) -> None:
     """The page follows the worker by itself, and the decision changes the project's files."""
     from playwright.sync_api import expect
 
-    context = web.context()
+    context = web.window()
     page = context.new_page()
     page.goto(f"{web.base}/workflows")
     page.get_by_role("link", name="review").first.click()
@@ -185,12 +119,12 @@ def test_a_review_is_started_watched_live_and_signed_off_by_mouse(web: WebProjec
     context.close()
 
 
-def test_an_open_page_follows_what_other_processes_do(web: WebProject) -> None:
+def test_an_open_page_follows_what_other_processes_do(web: ServedProject) -> None:
     """Someone who watches sees the answer of someone else, and keeps what was typed."""
     from playwright.sync_api import expect
 
-    web.start("watched")
-    context = web.context()
+    start(web, "watched")
+    context = web.window()
     page = context.new_page()
     page.goto(f"{web.base}/runs/watched")
     expect(page.get_by_role("link", name="Review and decide")).to_be_visible()
@@ -205,8 +139,7 @@ def test_an_open_page_follows_what_other_processes_do(web: WebProject) -> None:
     expect(why).to_be_focused()
     expect(why).to_have_value("still typing")
 
-    approve = [PROGRAM, "approve", "watched", "--by", "bob"]
-    subprocess.run(approve, cwd=web.folder, env=web.environment, check=True, capture_output=True)
+    web.signoff("approve", "watched", "--by", "bob")
     expect(page.get_by_role("link", name="Review and decide")).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("approved")
 
@@ -215,12 +148,12 @@ def test_an_open_page_follows_what_other_processes_do(web: WebProject) -> None:
     context.close()
 
 
-def test_a_change_is_requested_and_approved_by_keyboard_only(web: WebProject) -> None:
+def test_a_change_is_requested_and_approved_by_keyboard_only(web: ServedProject) -> None:
     """Not everyone uses a mouse; where the focus is must be visible."""
     from playwright.sync_api import expect
 
-    web.start("keyboard")
-    context = web.context(reduced_motion="reduce")
+    start(web, "keyboard")
+    context = web.window(reduced_motion="reduce")
     page = context.new_page()
     page.goto(f"{web.base}/runs/keyboard")
     decide = page.get_by_role("link", name="Review and decide")
@@ -250,17 +183,17 @@ def test_a_change_is_requested_and_approved_by_keyboard_only(web: WebProject) ->
     context.close()
 
 
-def test_everything_works_without_scripts_on_a_phone(web: WebProject) -> None:
+def test_everything_works_without_scripts_on_a_phone(web: ServedProject) -> None:
     """Forms post and redirect; nothing is wider than the screen."""
     from playwright.sync_api import expect
 
-    web.start("phone")
-    live = web.context()
+    start(web, "phone")
+    live = web.window()
     watching = live.new_page()
     watching.goto(f"{web.base}/runs/phone")
     expect(watching.get_by_role("link", name="Review and decide")).to_be_visible()
     live.close()
-    context = web.context(java_script_enabled=False, viewport=PHONE)
+    context = web.window(java_script_enabled=False, viewport=PHONE)
     page = context.new_page()
 
     page.goto(web.base)
@@ -287,7 +220,7 @@ PAGES = (
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_page_has_a_barrier_is_too_wide_or_asks_another_host(
-    web: WebProject, theme: str
+    web: ServedProject, theme: str
 ) -> None:
     """Every page can be read by everyone, on every screen, and by no one else."""
     from axe_playwright_python import (  # type: ignore[import-untyped]  # it has no type hints
@@ -296,8 +229,8 @@ def test_no_page_has_a_barrier_is_too_wide_or_asks_another_host(
     from playwright.sync_api import expect
 
     if not (web.folder / ".signoff" / "runs" / "shown").exists():
-        web.start("shown")
-    context = web.context(color_scheme=theme)
+        start(web, "shown")
+    context = web.window(color_scheme=theme)
     page = context.new_page()
     page.goto(f"{web.base}/runs/shown")
     decide = page.get_by_role("link", name="Review and decide")

@@ -1,12 +1,10 @@
 """Temporal as the dispatcher, with a real development server in memory."""
 
 import asyncio
-import logging
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -137,28 +135,6 @@ async def test_a_run_is_driven_parked_answered_and_finished_through_temporal(
     assert calls(project) == ["draft", "final"]
 
 
-async def test_a_stopped_worker_hands_its_run_over_to_another(project: Project) -> None:
-    """SIGTERM of one worker: Temporal gives the run to the other, which repeats nothing."""
-    other = open_project(project.home.root, _environment(project.home.root))
-    with other:
-        first = asyncio.create_task(worker(project).work())
-        await until(lambda: living_workers(other.store), "the first worker")
-        await queue(other, "HOLDS", "one")
-        await until(lambda: list(project.home.root.glob("held-*")), "the second step")
-        second = asyncio.create_task(worker(other).work())
-        await until(lambda: len(living_workers(other.store)) == 2, "the second worker")
-
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        (project.home.root / "go").touch()
-        done = Status.COMPLETED
-        await until(lambda: other.store.row("one").status is done, "the end of the run")
-        second.cancel()
-        await asyncio.gather(second, return_exceptions=True)
-
-    assert calls(project) == ["first"]
-
-
 def test_a_killed_workers_run_is_driven_by_another_after_the_heartbeat(project: Project) -> None:
     """Kill -9: the next attempt takes the run at once, and the finished call is not repeated."""
     root = project.home.root
@@ -206,21 +182,6 @@ async def test_a_server_that_cannot_be_reached_is_a_warning_and_the_sweep_finds_
 
     assert "cannot reach Temporal at 127.0.0.1:1: Connection refused;" in caplog.text
     assert "cannot reach Temporal" in warnings[0]
-
-
-async def test_a_lost_server_is_logged_once_a_minute(
-    address: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Seven pollers would otherwise fill the log of a worker until the server is back."""
-    await dispatcher_of(f"temporal://{address}/default", "scope").check()
-    log = logging.getLogger("signoff.temporal")
-    for part in ("retry", "retry", "worker"):
-        log.warning("%s failed", part, extra={"temporal_log": SimpleNamespace(target=part)})
-
-    assert [record.getMessage() for record in caplog.records] == [
-        "warning: Temporal's client: retry failed",
-        "warning: Temporal's client: worker failed",
-    ]
 
 
 async def test_a_namespace_that_does_not_exist_is_found_by_the_check(address: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from signoff.pair import (
-    AgentError,
     CompletionReason,
     ModelNotFoundError,
     OllamaConfig,
@@ -15,7 +14,6 @@ from signoff.pair import (
     create_reviewer_agent,
     create_writer_agent,
     get_ollama_config,
-    resume_pair,
     run_slogan_generation,
     run_slogan_generation_with_retry,
 )
@@ -23,9 +21,6 @@ from signoff.pair.config import ENVIRONMENT
 from signoff.testing import FrozenClock, MemoryStore
 from tests.agent_harness import (
     BrokenReply,
-    Fault,
-    Hang,
-    Refusal,
     TruncatedReply,
 )
 from tests.stubs.pair_server import MODEL, PairServer, script
@@ -104,17 +99,6 @@ async def test_a_missing_model_is_reported_with_those_available(server: PairServ
     assert list(store.rows()) == []
 
 
-async def test_a_server_that_is_down_is_reported_with_how_to_start_it(server: PairServer) -> None:
-    """The most common problem of a new user."""
-    await server.stop()
-    store = MemoryStore()
-
-    with pytest.raises(AgentError, match=rf"Ollama.*{server.url}.*ollama serve"):
-        await run_slogan_generation(TASK, store=store)
-
-    assert list(store.rows()) == []
-
-
 async def test_a_retry_waits_for_the_server_and_gives_up_in_the_end(server: PairServer) -> None:
     """A server that is started a moment later is found."""
     await server.stop()
@@ -124,37 +108,6 @@ async def test_a_retry_waits_for_the_server_and_gives_up_in_the_end(server: Pair
         await run_slogan_generation_with_retry(TASK, 2, clock=clock, store=MemoryStore())
 
     assert clock.slept == [2.0]
-
-
-async def test_an_answer_that_takes_too_long_ends_the_session(
-    server: PairServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The timeout reaches the call: the server hangs forever."""
-    monkeypatch.setenv("OLLAMA_REQUEST_TIMEOUT", "1")
-    server.answer = script(("one", "no"), (Hang("two"), "no"))
-
-    session = await run_slogan_generation(TASK, store=MemoryStore())
-
-    assert session.completion_reason is CompletionReason.ERROR
-    assert "1 second" in (session.error or "")
-    assert [turn.slogan for turn in session.turns] == ["one"]
-
-
-async def test_a_session_that_failed_is_resumed_without_repeating_a_call(
-    server: PairServer,
-) -> None:
-    """Every answer that arrived was paid for, with time at least."""
-    store = MemoryStore()
-    refused = Refusal(Fault.NO_MODEL)
-    server.answer = script(("one", "no"), ("two words", refused), ("x", "SHIP IT!"))
-
-    failed = await run_slogan_generation(TASK, store=store)
-    session = await resume_pair(failed.run, preset="slogan", store=store)
-
-    assert failed.completion_reason is CompletionReason.ERROR
-    assert failed.turn_count == 1
-    assert session.final_slogan == "two words"
-    assert server.written == 2
 
 
 async def test_a_connection_that_breaks_is_retried(server: PairServer) -> None:

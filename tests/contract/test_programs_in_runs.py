@@ -8,8 +8,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from signoff.app.agents import build_agents
 from signoff.app.settings import AgentSettings
 from signoff.core.context import StepContext
@@ -22,13 +20,6 @@ from signoff.store.sqlite import SqliteStore
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.agents.programs import program
 
-KEY = "zq-Secret-0123456789abcdef"
-
-LEAK = """
-print(os.environ["ANTHROPIC_API_KEY"], file=sys.stderr)
-say(type="assistant", message={"content": [{"text": os.environ["ANTHROPIC_API_KEY"]}]})
-say(type="result", result="The key is " + os.environ["ANTHROPIC_API_KEY"], total_cost_usd=0.25)
-"""
 FAMILY = """
 import pathlib
 if os.fork() == 0:
@@ -50,23 +41,6 @@ def engine(folder: Path, body: str) -> Engine:
     settings = AgentSettings("claude", options={"path": program(folder / "bin", "claude", body)})
     store = SqliteStore(folder / "signoff.db")
     return Engine(store, agents=build_agents({"claude": settings}))
-
-
-async def test_a_key_the_program_prints_is_not_in_the_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Databases are backed up, copied and attached to bug reports."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-
-    async with engine(tmp_path, LEAK) as driving:
-        result = await driving.start(ASK, name="run")
-
-    assert result.state["reply"] == "The key is [hidden: ANTHROPIC_API_KEY]"
-    assert result.spend.usd == 0.25
-    files = await asyncio.to_thread(lambda: sorted(tmp_path.glob("signoff.db*")))
-    stored = b"".join(path.read_bytes() for path in files)
-    assert b"The key is [hidden: ANTHROPIC_API_KEY]" in stored
-    assert KEY.encode() not in stored
 
 
 async def test_a_cancelled_run_leaves_no_process_of_its_agent(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ import psycopg
 import pytest
 
 from signoff import Outcome, StepContext, StepDef, Workflow
-from signoff.app import changes
-from signoff.app.changes import ChangeWatcher, StoreChange
 from signoff.app.queue_worker import work_signal
 from signoff.core.outcome import Status
 from signoff.core.step import Result
@@ -180,51 +178,9 @@ async def test_a_cancel_arrives_without_a_look(
         assert (await running).status is Status.CANCELLED
 
 
-async def test_leases_are_renewed_while_nothing_is_heard(
-    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process that waits for messages must not lose its runs to another host."""
-    beats: list[PostgresStore] = []
-
-    def beat(self: PostgresStore, *_values: object) -> None:
-        beats.append(self)
-
-    monkeypatch.setattr(owner, "BEAT_SECONDS", 0.01)
-    async with Engine(store) as engine:
-        running = asyncio.create_task(engine.start(_holding(), name="run"))
-        await until(lambda: store.listener().is_live, "listening")
-        monkeypatch.setattr(owner, "LOOK_SECONDS", AN_HOUR)
-        monkeypatch.setattr(PostgresStore, "beat", beat)
-
-        await until(lambda: len(beats) > 2, "some beats")
-        engine.interrupt()
-        await running
-
-
 def _holding() -> Workflow:
     async def hold(_ctx: StepContext) -> Result:
         await asyncio.sleep(AN_HOUR)
         return Outcome.OK, {}
 
     return Workflow("hold", StepDef("hold", handler=hold, next={Outcome.OK: None}))
-
-
-def test_a_page_learns_of_a_run_without_a_look(
-    store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An open page shows a new run or request at once."""
-    found: list[StoreChange] = []
-
-    def report(change: StoreChange) -> float:
-        found.append(change)
-        return 0.0
-
-    monkeypatch.setattr(changes, "LISTENING_SECONDS", AN_HOUR)
-    start_run(other, "earlier")
-    watcher = ChangeWatcher(store.reopen, report)
-    with closing(watcher):
-        watcher.start()
-        wait_until(watcher.started.is_set, "the first look")
-        wait_until(lambda: store.listener().is_live, "listening")
-        start_run(other)
-        wait_until(lambda: any(each.rows for each in found), "the run")

@@ -1,4 +1,3 @@
-import json
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName
 from signoff.runtime.store_port import Owner, Store
-from signoff.testing import EffectLog
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.run_stores import new_address, open_address
 
@@ -22,12 +20,11 @@ class EngineCommands:
     """Performs operations of the engine on one store, in a process each."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.address = new_address(folder)
 
     def argv(self, command: str) -> list[str]:
         program = [sys.executable, "-m", "tests.crash.engine_command"]
-        return [*program, command, str(self.folder), self.address]
+        return [*program, command, self.address]
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -52,52 +49,6 @@ def driver(commands: EngineCommands) -> Iterator[subprocess.Popen[bytes]]:
             wait_until(lambda: _has_run(store), "the start of the run")
         yield started
         started.kill()
-
-
-def test_a_run_is_started_answered_and_resumed_in_three_processes(
-    commands: EngineCommands,
-) -> None:
-    """No user has to keep a terminal open while a run waits for an answer."""
-    started = json.loads(commands.run("start").stdout)
-    answered = commands.run("very good")
-    resumed = json.loads(commands.run("resume").stdout)
-
-    assert started["status"] == "waiting"
-    assert answered.returncode == 0, answered.stderr
-    assert resumed == {
-        "status": "completed",
-        "state": {"draft": "a draft", "answer": "very good", "final": "a polished draft"},
-    }
-    assert len(EffectLog(commands.folder).keys()) == 2
-
-
-def test_resuming_a_run_of_another_process_is_refused_in_one_line(
-    commands: EngineCommands, driver: subprocess.Popen[bytes]
-) -> None:
-    """The message names the process that drives the run."""
-    refused = commands.run("join")
-
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("RunBusy: ")
-    assert f"process {driver.pid} " in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-
-
-def test_a_run_can_be_cancelled_from_another_process(
-    commands: EngineCommands, driver: subprocess.Popen[bytes]
-) -> None:
-    """The process that drives the run gets the request, stops the run and exits normally."""
-    cancelled = commands.run("cancel")
-
-    assert cancelled.stdout == "cancelled\n", cancelled.stderr
-    assert driver.wait(PATIENCE_SECONDS) == 0
-    with commands.open() as store:
-        row = store.row("run")
-        assert (row.status, row.owner, row.reason) == (
-            Status.CANCELLED,
-            None,
-            "by another",
-        )
 
 
 def test_a_run_whose_process_was_killed_is_taken_over_at_once(

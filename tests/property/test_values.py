@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signoff.core.codec import BLOB_FROM, decode, encode
-from signoff.core.delta import Append, Revision, apply, diff
+from signoff.core.delta import Revision, apply, diff
 from signoff.core.digest import digest, text_digest
 from signoff.core.frozen import freeze, thaw
 from signoff.errors import NotSerialisable
@@ -124,23 +124,3 @@ def test_a_difference_read_back_from_the_journal_does_the_same(
     stored = decode(encode(delta, blobs), blobs.__getitem__)
 
     assert exactly(apply(state, stored)) == exactly(apply(state, delta))
-
-
-@given(st.lists(json_values(), max_size=3), st.lists(json_values(), max_size=3))
-def test_appending_is_the_same_as_returning_the_grown_list(old: list[Any], new: list[Any]) -> None:
-    """One is only cheaper to write."""
-    state = freeze({"log": old})
-
-    appended = apply(state, diff(state, {"log": Append(new)}))
-    grown = apply(state, diff(state, {"log": [*state["log"], *new]}))
-
-    assert exactly(appended) == exactly(grown) == exactly({"log": [*old, *new]})
-
-
-@given(objects)
-def test_unchanged_values_are_not_stored_again(before: dict[str, Any]) -> None:
-    """Returning the whole state again is as cheap as returning nothing."""
-    state = freeze(before)
-
-    assert diff(state, state) == {}
-    assert diff(state, {**state}) == {}

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.cli_project import CliProject
-from tests.acceptance.command_server import CommandServer
+from tests.acceptance.forked_program import ForkedProgram
 from tests.patience import PATIENCE_SECONDS
 from tests.real.vendors import KEY, Vendor
 from tests.stubs.vendors.server import Turn, UseTool, UseTools, VendorStub
@@ -36,7 +36,7 @@ SEARCH = UseTool("tool_search", {"query": "signoff start wait show request_signo
 
 @pytest.fixture
 def project(
-    tmp_path: Path, home: Path, command_server: CommandServer, vendor: Vendor
+    tmp_path: Path, home: Path, command_server: ForkedProgram, vendor: Vendor
 ) -> Iterator[CliProject]:
     """A project that the vendor's program trusts, with the server in its settings."""
     folder = tmp_path / "work"
@@ -53,9 +53,9 @@ def project(
 
 
 @pytest.fixture(scope="session")
-def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedProgram]:
     environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "SIGNOFF_TRUST": "1"}
-    with closing(CommandServer(environment, tmp_path_factory.mktemp("commands"))) as server:
+    with closing(ForkedProgram(tmp_path_factory.mktemp("commands"), environment)) as server:
         yield server
 
 

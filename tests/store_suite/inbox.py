@@ -121,16 +121,6 @@ class InboxTests(StoreFixture):
         assert store.row("run") == before
         assert run.append().accepted
 
-    def test_a_waiting_run_is_released(self, store: Store) -> None:
-        """Its process may exit, and another one can resume it without checking a dead owner."""
-        run = start_run(store)
-
-        result = run.wait(opened=[new_request()], due_at=50.0)
-
-        row = store.row("run")
-        assert (result.accepted, result.wake) == (True, False)
-        assert (row.status, row.owner, row.due_at) == (Status.WAITING, None, 50.0)
-
     def test_a_run_with_a_new_answer_is_woken_instead_of_waiting(self, store: Store) -> None:
         """With a lost wake-up, a run would wait for an answer that is already there."""
         run = start_run(store)
@@ -154,18 +144,6 @@ class InboxTests(StoreFixture):
 
         assert not result.wake
         assert store.row("run").status is Status.WAITING
-
-    def test_a_parked_run_is_released_despite_an_answer(self, store: Store) -> None:
-        """A parked or finished run is released whatever is in its inbox."""
-        run = start_run(store)
-        run.append(opened=[new_request()])
-        _answer(store, "ask#1")
-
-        result = run.append(status=Status.PARKED, release=True, due_at=9.0)
-
-        assert not result.wake
-        assert store.row("run").owner is None
-        assert store.row("run").due_at == 9.0
 
     def test_an_answer_can_be_used_once(self, store: Store) -> None:
         """If it were used twice, one yes would approve two drafts."""
@@ -229,15 +207,6 @@ class InboxTests(StoreFixture):
         assert store.item(gate.id).state == "used"
         gone = store.items("run", state=(ItemState.WITHDRAWN,))
         assert [i.effect for i in gone] == ["open#1", "answered#1"]
-
-    def test_a_commit_can_withdraw_old_requests_and_open_new_ones(self, store: Store) -> None:
-        """The next attempt opens its requests in the commit that withdraws the previous ones."""
-        run = start_run(store)
-        run.append(opened=[new_request("old#1")])
-
-        run.append(withdraw=True, opened=[new_request("new#1")])
-
-        assert [i.effect for i in store.items()] == ["new#1"]
 
 
 def _open_request(store: Store, **changes: Any) -> InboxItem:

@@ -129,28 +129,6 @@ class JournalTests(StoreFixture):
         assert [store.row(name).head for name in ("one", "fenced", "two")] == [2, 1, 2]
         assert [item.run for item in store.items()] == ["two"]
 
-    def test_a_batch_can_create_several_runs(self, store: Store) -> None:
-        """Five hundred runs started at once share their commits."""
-        writers = [JournalWriter(store, f"run-{n}") for n in range(5)]
-
-        results = store.commit([s.first() for s in writers])
-        for writer, result in zip(writers, results, strict=True):
-            writer.note(result)
-
-        assert len({v.run for v in results}) == 5
-        assert [s.events() for s in writers] == [[f'[{{"e":"run-{n}-1"}}]'] for n in range(5)]
-
-    def test_load_returns_the_whole_journal_without_a_checkpoint(self, store: Store) -> None:
-        """A resume folds exactly these events."""
-        run = start_run(store)
-        run.append()
-
-        stored = store.load("run")
-
-        assert stored.row == store.row("run")
-        assert (stored.checkpoint, stored.checkpoint_seq) == (None, 0)
-        assert [row.seq for row in stored.tail] == [1, 2]
-
     def test_load_returns_the_last_checkpoint_and_later_commits(self, store: Store) -> None:
         """A run of ten thousand steps resumes as fast as one of ten."""
         run = start_run(store)
@@ -199,11 +177,6 @@ class ListingTests(StoreFixture):
 
         assert [row.name for row in store.rows()] == ["a2", "c", "b", "a"]
         assert [row.name for row in store.rows(limit=2)] == ["a2", "c"]
-
-    def test_an_empty_store_has_no_runs(self, store: Store) -> None:
-        """A user's first command may be one that lists runs."""
-        assert store.rows() == []
-        assert store.items() == []
 
     def test_runs_are_found_by_status(self, store: Store) -> None:
         """Waiting runs have to be found among thousands that have ended."""

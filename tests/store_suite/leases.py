@@ -91,21 +91,6 @@ class LeaseTests(StoreFixture):
         assert _take(run, BOB, alive=False) == 2
         assert store.row("run").owner == "bob"
 
-    def test_only_the_current_owner_is_checked_for_life(self, store: Store) -> None:
-        """Checking another owner would take runs away from living ones."""
-        store.beat(ANN)
-        store.beat(BOB)
-        run = start_run(store)
-        checked: list[Owner] = []
-
-        def is_alive(owner: Owner) -> bool:
-            checked.append(owner)
-            return False
-
-        store.take(run.run, BOB, is_alive)
-
-        assert checked == [ANN]
-
     @pytest.mark.parametrize("alive", [None, True])
     @pytest.mark.parametrize(("lease_seconds", "taken"), [(99.0, False), (ENDED, True)])
     def test_an_owner_keeps_its_run_until_the_lease_ends(
@@ -134,19 +119,6 @@ class LeaseTests(StoreFixture):
 
         with pytest.raises(RunBusy):
             _take(run, BOB, alive=None)
-
-    def test_an_owner_can_take_its_own_run_again(self, store: Store) -> None:
-        """A process may resume a run that it has just parked."""
-        store.beat(ANN)
-        run = start_run(store)
-
-        assert _take(run, ANN, alive=True) == 2
-
-    def test_an_unknown_owner_holds_no_run(self, store: Store) -> None:
-        """A run must not stay locked by an owner that no longer exists."""
-        run = start_run(store)
-
-        assert _take(run, BOB, alive=True) == 2
 
     def test_a_runner_that_lost_its_run_cannot_commit(self, store: Store) -> None:
         """Its next commit would land in the new owner's journal."""

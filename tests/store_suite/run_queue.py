@@ -146,16 +146,6 @@ class QueueTests(StoreFixture):
 
         assert store.row("run") == before
 
-    def test_a_run_that_continues_is_no_longer_queued(self, store: Store) -> None:
-        """The list of runs shows what is waiting for a worker, and nothing else."""
-        run = _queued(store)
-        _claim(store, BOB)
-        run.fence = store.take(run.run, BOB, lambda _owner: True)
-
-        assert run.append().accepted
-
-        assert store.row("run").status is Status.RUNNING
-
     def test_workers_are_listed_with_their_load_until_they_leave(self, store: Store) -> None:
         """Operators see who works, and a run that no one can take is noticed."""
         _queued(store)

@@ -8,7 +8,6 @@ import pytest
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
-from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import Store
 from tests.store_suite.journal_writer import (
     JournalWriter,
@@ -98,8 +97,3 @@ class TextTests(StoreFixture):
 
         assert store.blob(digest) == "artifact"
         assert store.blob(text_digest("other")) == "other"
-
-    def test_a_missing_text_is_an_error(self, store: Store) -> None:
-        """An empty text instead would be a silent loss."""
-        with pytest.raises(StoreDamaged):
-            store.blob(text_digest("never stored"))

@@ -15,7 +15,6 @@ from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 from tests.store_suite.journal_writer import (
     ANN,
-    JournalWriter,
     StoreFixture,
     new_request,
     start_run,
@@ -69,14 +68,6 @@ class UpkeepTests(StoreFixture):
             store.delete(run.run, lambda _owner: True)
 
         assert run.append().accepted
-
-    def test_a_deleted_name_is_free(self, store: Store) -> None:
-        """A user who deletes a first try starts again with the same name."""
-        run = start_run(store)
-        run.wait()
-        store.delete(run.run, lambda _owner: False)
-
-        assert JournalWriter(store).begin().accepted
 
     def test_the_number_of_a_deleted_request_is_not_used_again(self, store: Store) -> None:
         """An old command or link would answer a request of another run."""

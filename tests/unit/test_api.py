@@ -148,17 +148,6 @@ def test_a_file_changed_between_answer_and_resume_is_not_approved(folder: Path) 
     assert result.inbox[0].id != request.id
 
 
-def test_answering_makes_no_home(folder: Path) -> None:
-    """There is nothing to answer where nothing ever ran."""
-    with pytest.raises(UsageError):
-        signoff.answer("one", "Bob", home=folder / "elsewhere")
-    with pytest.raises(UsageError):
-        signoff.answer("one", "Bob")
-
-    assert not (folder / "elsewhere").exists()
-    assert not (folder / ".signoff").exists()
-
-
 def test_without_a_store_the_run_lives_in_the_projects_home(folder: Path) -> None:
     """What was started from Python is listed, answered and resumed on the command line."""
     waiting = signoff.run(ASKS, name="one")
@@ -169,14 +158,6 @@ def test_without_a_store_the_run_lives_in_the_projects_home(folder: Path) -> Non
         record_answer(project, 1, AnswerInput("Bob"))
     assert signoff.resume("one", ASKS).state == {"name": "Bob"}
     assert (folder / ".signoff" / "runs" / "one" / "state.json").is_file()
-
-
-def test_a_home_can_be_named(folder: Path) -> None:
-    """A service does not change its folder to find its database."""
-    signoff.run(ASKS, home=folder / "elsewhere")
-
-    assert (folder / "elsewhere" / ".signoff" / "config.yaml").is_file()
-    assert not (folder / ".signoff").exists()
 
 
 def test_limits_may_be_given_as_a_plain_dict() -> None:
@@ -190,15 +171,6 @@ def test_limits_may_be_given_as_a_plain_dict() -> None:
         signoff.run(WRITES, store=MemoryStore(), limits={"euro": 1})
     with pytest.raises(UsageError, match="limit usd must be a number of at least 0, not -1"):
         signoff.run(WRITES, store=MemoryStore(), limits=signoff.Limits(usd=-1))
-
-
-def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFixture) -> None:
-    """Users should not need an observer to see in the log that a run failed."""
-    caplog.set_level("INFO", "signoff.run")
-
-    signoff.run(ASKS, store=MemoryStore(), name="one")
-
-    assert "one: only: Waiting for a human" in caplog.messages
 
 
 def test_the_target_of_a_workflow_is_its_module() -> None:

@@ -1,12 +1,9 @@
 import json
 import shlex
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from signoff._extras import install_command, worded
 
@@ -42,16 +39,6 @@ def test_an_extra_comes_from_the_checkout_that_was_installed(
     assert command == f"pip install {option}'{checkout}[local]'"
 
 
-def test_an_extra_comes_from_the_wheel_that_was_installed(tmp_path: Path) -> None:
-    """A wheel that someone built or downloaded is in no index either."""
-    wheel = tmp_path / "signoff-1.0-py3-none-any.whl"
-    wheel.touch()
-
-    command = worded("local", noted(wheel.as_uri(), archive_info={}), has_pip=True)
-
-    assert command == f"pip install '{wheel}[local]'"
-
-
 @pytest.mark.parametrize(
     ("has_uv", "tool"), [(True, "uv pip install --python {}"), (False, "pip --python {} install")]
 )
@@ -65,34 +52,3 @@ def test_an_environment_without_pip_is_named_to_a_tool_that_exists(has_uv: bool,
 def test_the_command_for_a_checkout_names_the_checkout() -> None:
     """What installers note down is found, and still has the form we read."""
     assert install_command("local").endswith(f" -e '{Path(__file__).parents[2]}[local]'")
-
-
-def needed_by(requirement: str) -> set[str]:
-    """Returns the packages that an installation of a requirement consists of."""
-    found: dict[str, set[str]] = {}
-    waiting = [Requirement(requirement)]
-    while waiting:
-        each = waiting.pop()
-        name = canonicalize_name(each.name)
-        if name in found and each.extras <= found[name]:
-            continue
-        found.setdefault(name, set()).update(each.extras)
-        needs = map(Requirement, metadata.distribution(name).requires or ())
-        extras = each.extras or {""}
-        waiting += [
-            need
-            for need in needs
-            if need.marker is None or any(need.marker.evaluate({"extra": it}) for it in extras)
-        ]
-    return {*found}
-
-
-def test_the_web_page_needs_few_packages() -> None:
-    """At most 12 more, and 10 MB: each is code that users have to trust."""
-    more = needed_by("signoff[web]") - needed_by("signoff")
-    files = [file.locate() for name in more for file in metadata.distribution(name).files or ()]
-    size = sum(Path(str(file)).stat().st_size for file in files if Path(str(file)).is_file())
-
-    assert {"fastapi", "uvicorn"} <= more
-    assert len(more) <= 12
-    assert size <= 10_000_000
