@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from signoff.core.digest import text_digest
+from signoff.databases import store_error
 from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import NameTaken, StoreDamaged, StoreError, StoreTooNew, UnknownName
 from signoff.runtime.run_transfer import RunCopy, parse_copy, references
 from signoff.runtime.store_port import RunId, RunRow, StoreHealth
-from signoff.sqlite_errors import store_error
 from signoff.store import queries as q
 
 if TYPE_CHECKING:
