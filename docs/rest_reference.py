@@ -8,8 +8,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from signoff.web import api
-from signoff.web.api.description import describe
+from signoff.web.api import inbox, runs, workflows
+from signoff.web.api.documents import describe
 
 
 def rest_operations() -> Iterator[str]:
@@ -44,8 +44,8 @@ def rest_documents() -> Iterator[str]:
 
 def _description() -> dict[str, Any]:
     app = FastAPI()
-    for router in api.ROUTERS:
-        app.router.routes.extend(router.routes)
+    for module in (workflows, runs, inbox):
+        app.router.routes.extend(module.router.routes)
     return describe(app)
 
 

@@ -19,16 +19,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from signoff.app.answering import AnswerInput, answer_to_sign
 from signoff.app.home import Home
-from signoff.app.presence import (
+from signoff.app.project import Project
+from signoff.passkeys.key_file import Passkey, to_base64url
+from signoff.passkeys.presence import (
     Proof,
-    Registration,
     created_passkey,
     register,
     registration_options,
     signing_options,
 )
-from signoff.app.project import Project
-from signoff.passkeys.key_file import Passkey, to_base64url
 
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
 ORIGIN = "http://localhost:8717"
@@ -96,10 +95,11 @@ def register_passkey(
     home: Home, authenticator: SoftwareAuthenticator, name: str, confirm: Proof | None = None
 ) -> Passkey:
     """Registers the passkey of an authenticator, as the page does."""
-    registration = Registration(f"link of {name}", name, "ann")
-    options = registration_options(home, registration, "localhost")
+    secret = f"link of {name}"
+    options = registration_options(home.passkeys, secret, name, "localhost")
     created = Proof(authenticator.create(options), [ORIGIN])
-    return register(home, created_passkey(registration, created, 1.0), confirm)
+    new = created_passkey(secret, name, "ann", created, 1.0)
+    return register(home.passkeys, new, confirm)
 
 
 def sign_answer(
@@ -111,5 +111,5 @@ def sign_answer(
 ) -> AnswerInput:
     """Returns an answer that the authenticator has signed, as the page does."""
     item, stored = answer_to_sign(project, number, answer)
-    options = signing_options(project.home, item, stored, answer.by, "localhost")
+    options = signing_options(project.home.passkeys, item, stored, answer.by, "localhost")
     return replace(answer, proof=Proof(authenticator.sign(options, **lies), [ORIGIN]))

@@ -368,3 +368,31 @@ def test_a_critic_that_passes_files_is_logged_with_them(review_project: ReviewPr
         assert "  tone docs/a.md: passed by lint\n" in text
         assert "  tone docs/b.md: passed by lint\n" in text
         assert "tone: passed by lint" not in text
+
+
+def test_the_log_and_show_explain_what_a_check_found_in_files(
+    review_project: ReviewProject,
+) -> None:
+    """A check names its temporary file, and a finding that does not count says why."""
+    program = "import json, sys\nname, text = sys.argv[1], open(sys.argv[1]).read()\n"
+    program += "rows = [n for n, each in enumerate(text.split('\\n'), 1) if 'always' in each]\n"
+    program += "found = [{'filename': name, 'location': {'row': n}} for n in rows]\n"
+    program += "print(json.dumps([{**each, 'message': 'No.'} for each in found]))\n"
+    review_project.write("check.py", program)
+    settings = review_project.read(".signoff/config.yaml")
+    settings += f"  words: {{kind: check, argv: ['{sys.executable}', check.py, '{{file}}']}}\n"
+    review_project.write(".signoff/config.yaml", settings)
+    rule = "summary: No promises.\nagents: [words]\npaths: ['docs/*']\n"
+    review_project.write(".signoff/constraints/tone.yaml", rule)
+    review_project.commit("rules")
+    review_project.write("docs/b.md", "It always works.\n\nIt always did.\n")
+
+    result = review_project.review("--diff", "HEAD")
+    shown = review_project.call("show", "one").out
+
+    assert result.code == 17
+    assert "1 finding in 1 file, 1 blocking\n" in result.out
+    assert "docs/b.md:1: No. (does not count: not on a changed line)\n" in result.err
+    assert "docs/b.md:3: No.\n" in result.err
+    assert "at: docs/b.md:3\n" in shown
+    assert "/artifact" not in shown

@@ -7,11 +7,11 @@ import pytest
 
 from signoff.cli import main
 from signoff.contracts import StepContext, define_workflow
-from signoff.contracts.compile_file import compile_file
+from signoff.contracts.definition import compile_file
 from signoff.core.outcome import Status
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
-from signoff.guarded_db.session import Connections
+from signoff.guarded_db.client import Connections
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import MemoryStore

@@ -10,10 +10,9 @@ import pytest
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, UsageError
 from signoff.guarded_db import postconditions
 from signoff.guarded_db.client import SafeDatabaseClient, Staged
-from signoff.guarded_db.impact import Impact
 from signoff.guarded_db.ports import Row
 from signoff.guarded_db.postconditions import Postcondition, Tables
-from signoff.guarded_db.staging import Committed, Marker, RolledBack, Unconfirmed
+from signoff.guarded_db.staging import Committed, Impact, Marker, RolledBack, Unconfirmed
 from signoff.guarded_db.verdict import Allowed, StatementKind
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library

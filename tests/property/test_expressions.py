@@ -5,8 +5,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.contracts.blame import BadExpression
-from signoff.contracts.expressions import Expression, plain_cel
+from signoff.contracts.expressions import BadExpression, Expression, plain_cel
 from signoff.errors import StepFailed
 
 TEXTS = st.text(alphabet="=!ab \\'\"\n", max_size=12).map(

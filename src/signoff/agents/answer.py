@@ -8,17 +8,49 @@ repaired: half a critique must not become a pass.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.agents.vendor_json import as_dict, cached_count, token_count
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.spend import Usage
+from signoff.core.spend import Usage, amount_of
 from signoff.documents import bounded
 from signoff.documents.lenient_json import NotJson, load, strip_code_fence
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import with_usage
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    """Returns a JSON object, or an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """Returns a JSON array, or an empty one for any other value."""
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: object) -> str:
+    """Returns a JSON string, or an empty one for any other value."""
+    return value if isinstance(value, str) else ""
+
+
+def token_count(count: object) -> int | None:
+    """Returns a reported token count; servers that do not count send nothing, or 0."""
+    return cached_count(count) or None
+
+
+def cached_count(count: object) -> int | None:
+    """Returns a reported count of cached tokens; 0 means that nothing was cached."""
+    amount = amount_of(count)
+    return int(amount) if amount is not None and amount == int(amount) else None
+
+
+def sum_of_counts(counts: Iterable[object]) -> int | None:
+    """Returns the sum of those counts that are reported; None if one of them is impossible."""
+    numbers = [cached_count(count) for count in counts if count is not None]
+    return None if None in numbers else sum(filter(None, numbers))
+
 
 MAX_PROBLEMS = 20
 """How many schema problems of an answer are reported."""

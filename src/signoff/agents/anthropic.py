@@ -7,13 +7,18 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from signoff.agents.answer import ModelAnswer, StreamedAnswer, with_schema
+from signoff.agents.answer import (
+    ModelAnswer,
+    StreamedAnswer,
+    cached_count,
+    sum_of_counts,
+    token_count,
+    with_schema,
+)
 from signoff.agents.failures import ServerRefusal, error_body, server_message
-from signoff.agents.http import HttpModel
+from signoff.agents.http import HttpModel, Server
 from signoff.agents.kinds import VENDOR_KEYS
 from signoff.agents.options import one_of, whole_number
-from signoff.agents.server import Server
-from signoff.agents.vendor_json import cached_count, sum_of_counts, token_count
 from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.remedies import Remedy
-from signoff.runtime.ports import Agent, Capabilities, capabilities_of
+from signoff.runtime.ports import Capabilities, capabilities_of
 
 
 @dataclass(frozen=True)
@@ -98,23 +98,3 @@ async def health_of(agent: object) -> Health:
 async def models_of(agent: object) -> list[str]:
     """Returns an agent's models; none when it does not list them."""
     return await agent.models() if isinstance(agent, HasModels) else []
-
-
-class AgentWrapper:
-    """Reports what another agent does; a subclass passes the requests on."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the agent can do."""
-        return capabilities_of(self._agent)
-
-    async def health(self) -> Health:
-        """Returns the agent's health."""
-        return await health_of(self._agent)
-
-    async def models(self) -> list[str]:
-        """Returns the agent's models."""
-        return await models_of(self._agent)

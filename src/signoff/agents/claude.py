@@ -13,12 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.answer import replace_lone_surrogates, with_schema
+from signoff.agents.answer import (
+    as_dict,
+    as_list,
+    as_text,
+    replace_lone_surrogates,
+    sum_of_counts,
+    token_count,
+    with_schema,
+)
 from signoff.agents.failures import failure_error
-from signoff.agents.headless import HeadlessAgent, probe
+from signoff.agents.headless import HeadlessAgent, OutputReader, probe
 from signoff.agents.kinds import BUNDLED
-from signoff.agents.program_output import OutputReader
-from signoff.agents.vendor_json import as_dict, as_list, as_text, sum_of_counts, token_count
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage, amount_of
 from signoff.errors import AgentBadOutput, AgentError, ConfigError

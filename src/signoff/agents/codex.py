@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.answer import is_strict, with_schema
+from signoff.agents.answer import as_dict, as_text, cached_count, is_strict, with_schema
 from signoff.agents.failures import failure_error
-from signoff.agents.headless import HeadlessAgent, probe
+from signoff.agents.headless import HeadlessAgent, OutputReader, probe
 from signoff.agents.kinds import BUNDLED
-from signoff.agents.program_output import OutputReader
-from signoff.agents.vendor_json import as_dict, as_text, cached_count
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentTransient

@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from signoff.agents.vendor_json import as_dict
+from signoff.agents.answer import as_dict
 from signoff.errors import (
     AgentAuth,
     AgentBadRequest,

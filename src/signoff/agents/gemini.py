@@ -13,11 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from signoff.agents.answer import with_schema
+from signoff.agents.answer import as_dict, as_text, sum_of_counts, with_schema
 from signoff.agents.failures import failure_error
-from signoff.agents.headless import HeadlessAgent
-from signoff.agents.program_output import OutputReader
-from signoff.agents.vendor_json import as_dict, as_text, sum_of_counts
+from signoff.agents.headless import HeadlessAgent, OutputReader
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError

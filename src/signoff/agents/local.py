@@ -5,16 +5,24 @@ The model writes a sentence or two and follows a JSON schema, but it cannot judg
 small writing tasks and let checks judge. The seed is fixed, so equal requests get equal
 answers; use `options={"seed": ...}` for another answer. With `vary` each call of a run has
 its own fixed seed, so that a retry gives another text.
+
+Loading it takes half a second. It runs as a program, because only a process can be ended while
+native code reads a long prompt, and because its crash must not end a run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 from signoff.agents.answer import (
@@ -26,15 +34,16 @@ from signoff.agents.answer import (
     replace_lone_surrogates,
 )
 from signoff.agents.base import Health
-from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
+from signoff.agents.headless import MAX_OUTPUT_BYTES, Job, LineSplitter, run_program
 from signoff.agents.options import non_negative, positive_seconds, whole_number
 from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
-from signoff.core.effects import AgentRequest, Reply
+from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
 from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities
+from signoff.runtime.scratch import scratch_folder
 
 EXTRA = "local"
 """The extra that installs the runner."""
@@ -56,12 +65,20 @@ _OPTIONS = frozenset(
     "top_k top_p".split()
 )
 
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""The variables that a model needs; keys are not among them."""
+
+_ERROR = re.compile(r"[\d.]+ E (.+)")
+"""The library's log format: time, a letter for the level, and the message."""
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
 _FREE = Usage(usd=0.0)
 """The usage of a failed call, whose token count is unknown."""
 
 
 class LocalModel:
-    """A small model in its own process, which handles one request at a time."""
+    """A small model; each request loads it in a process of its own, one at a time."""
 
     capabilities = Capabilities(
         json_schema=True,
@@ -108,10 +125,9 @@ class LocalModel:
         body = self._body(request)
         if self._vary and "seed" not in request.options:
             body["seed"] += _seed_offset(call)
-        path = str(self._weights_file(name))
-        load = LoadOptions(path, self._context, self._threads or _default_threads())
+        path = self._weights_file(name)
         try:
-            answer = await self._answer(name, load, body, call)
+            answer = await self._answer(name, path, body, call)
         except (AgentTimeout, AgentTransient) as error:
             raise with_usage(error, _FREE) from error.__cause__
         return judge(answer, request.schema)
@@ -135,47 +151,60 @@ class LocalModel:
         return _ready_models(_cache())
 
     async def _answer(
-        self, model: str, load: LoadOptions, body: dict[str, Any], call: Call
+        self, model: str, path: Path, body: dict[str, Any], call: Call
     ) -> ModelAnswer:
-        loop = asyncio.get_running_loop()
         completion = ChatCompletion(model, call.emit)
-        errors: list[dict[str, Any]] = []
+        raised: dict[str, Any] = {}
+        failures: list[AgentError] = []
 
-        def start(process: dict[str, Any]) -> None:
-            if not result.done():
-                call.started(process)
-                # The time in the queue does not count: the limit starts here.
-                clock.reschedule(loop.time() + self._timeout)
+        def read(line: str) -> None:
+            message = json.loads(line)
+            chunk = message.get("chunk", {})
+            if "raised" in message or chunk.get("error"):
+                raised.update(message)
+                failures.append(_failure(message))
+            else:
+                # The runner's ids and file names differ from call to call and between machines.
+                completion.add({**chunk, "id": None, "model": None})
 
-        def add(chunk: dict[str, Any]) -> None:
-            if chunk.get("error"):
-                errors.append(chunk["error"])
-            # The runner's ids and file names differ from call to call and between machines.
-            completion.add({**chunk, "id": None, "model": None})
-
-        # The queue calls back from its own thread; both callbacks belong on the loop.
-        request = LocalRequest(
-            load,
-            body,
-            on_start=lambda process: loop.call_soon_threadsafe(start, process),
-            on_chunk=lambda chunk: loop.call_soon_threadsafe(add, chunk),
-        )
-        try:
-            async with asyncio.timeout(None) as clock:
-                result = asyncio.wrap_future(model_queue().submit(request))
-                try:
-                    await result
-                finally:
-                    if result.cancelled():
-                        model_queue().cancel(request)
-        except TimeoutError:
-            raise AgentTimeout(
-                f"the local model gave no answer within {self._timeout:g} seconds and was stopped; "
-                "ask for less, or raise timeout"
-            ) from None
-        if errors:
-            raise _convert(errors[-1])
+        # The time in the queue does not count: the limit of the program starts with it.
+        async with _turn():
+            result = await self._run(path, body, call, read)
+        log = _log_of(result.stderr)
+        if raised.get("while") == "loading":
+            # The library raises the same text for every file; its log has the cause.
+            raise AgentBadRequest(f"{path} cannot be loaded ({log or raised['raised']})")
+        if failures:
+            raise failures[-1]
+        if result.code != 0:
+            cause = f"by signal {-result.code}" if result.code < 0 else f"with code {result.code}"
+            raise AgentTransient(f"the local model's process ended {cause}{log and f': {log}'}")
         return replace(completion.answer(usd=0.0), cut_off=completion.finish != "stop")
+
+    async def _run(
+        self, path: Path, body: dict[str, Any], call: Call, read: Callable[[str], None]
+    ) -> CommandResult:
+        with scratch_folder() as scratch:
+            load = {
+                "path": str(path),
+                "context": self._context,
+                "threads": self._threads or _default_threads(),
+                "folder": str(scratch),
+                "parent": os.getpid(),
+                "body": body,
+            }
+            argv = [sys.executable, "-P", "-m", "signoff.agents.local_child"]
+            stdin = json.dumps(load)
+            job = Job(argv, str(Path.cwd()), _environment(), self._timeout, stdin)
+            try:
+                return await run_program(
+                    job, call, LineSplitter(read, MAX_OUTPUT_BYTES).add, lambda _chunk: None
+                )
+            except AgentTimeout:
+                raise AgentTimeout(
+                    f"the local model gave no answer within {self._timeout:g} seconds and was "
+                    "stopped; ask for less, or raise timeout"
+                ) from None
 
     def _weights_file(self, name: str) -> Path:
         """Returns the path of the weights; raises `AgentBadRequest` when they are unusable."""
@@ -229,8 +258,12 @@ def _seed_offset(call: Call) -> int:
     return crc32(repr(position).encode()) >> 1
 
 
-def _convert(error: dict[str, Any]) -> AgentError:
-    message = str(error.get("message", error))
+def _failure(message: dict[str, Any]) -> AgentError:
+    """Returns the error that the child reports: what the library raised, or has answered."""
+    if "raised" in message:
+        reason = message["raised"]
+        return AgentBadRequest(f"the local model does not accept the request: {reason:.300}")
+    error = message["chunk"]["error"]
     if error.get("type") == "exceed_context_size_error":
         return AgentBadRequest(
             f"the prompt has {error.get('n_prompt_tokens')} tokens and the local model reads at "
@@ -239,7 +272,29 @@ def _convert(error: dict[str, Any]) -> AgentError:
     code = error.get("code")
     is_client_error = isinstance(code, int) and 400 <= code < 500
     kind = AgentBadRequest if is_client_error else AgentTransient
-    return kind(f"the local model could not answer: {message:.300}")
+    return kind(f"the local model could not answer: {error.get('message', error)!s:.300}")
+
+
+def _log_of(output: str) -> str:
+    """Returns the library's first error, or the last line of what it printed."""
+    lines = output.strip().splitlines()
+    errors = [match[1] for line in lines if (match := _ERROR.match(line))]
+    return (errors[:1] or lines[-1:] or [""])[0].strip()[:300]
+
+
+def _turn() -> asyncio.Lock:
+    """Returns what lets one request of this event loop at a time load the model.
+
+    Two at once would take the memory of two, and neither would be faster.
+    """
+    loop = asyncio.get_running_loop()
+    return _turns.setdefault(loop, asyncio.Lock())
+
+
+def _environment() -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    # The child must find the same packages, whatever put them on this process's path.
+    return {**inherited, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def _ready_models(cache: ModelCache) -> list[str]:

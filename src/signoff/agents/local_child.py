@@ -1,39 +1,37 @@
-"""The process of a local model: reads requests as lines of JSON and writes its answers.
+"""The program of a local model: reads one request as JSON and writes the answer as lines of JSON.
 
-It is a separate process because native code that works on a long prompt cannot be
-interrupted, and because a crash of it must not end a run. It ends together with its parent,
-which closes its standard input.
-
-The first line has the load options. An answer consists of `{"chunk": ...}` lines in the
-format of streamed chat completions, ended by `{"end": true}` or by
-`{"raised": ..., "while": ...}`.
+The answer consists of `{"chunk": ...}` lines in the format of streamed chat completions. The last
+line is `{"raised": ..., "while": ...}` if the library raised an error.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import queue
 import shutil
 import sys
 import threading
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
+PARENT_SECONDS = 0.5
+"""How often it looks whether its parent is still there."""
+
 
 def main() -> None:
-    """Handles requests until standard input ends."""
+    """Answers the request on standard input."""
     out = _claim_stdout()
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    options = json.load(sys.stdin)
+    threading.Thread(target=_end_with, args=(options["parent"],), daemon=True).start()
+    doing = "loading"
     try:
-        server = _load(json.loads(lines.get()))
+        server = _load(options)
+        doing = "answering"
+        server.handle_chat_completions(options["body"], lambda chunk: _write(out, {"chunk": chunk}))
     except Exception as error:  # noqa: BLE001  # native code may raise anything; it is reported
-        _write(out, {"raised": str(error), "while": "loading"})
-        return
-    while True:
-        _answer(server, json.loads(lines.get()), out)
+        _write(out, {"raised": str(error), "while": doing})
 
 
 def _claim_stdout() -> TextIO:
@@ -43,10 +41,11 @@ def _claim_stdout() -> TextIO:
     return own
 
 
-def _read(lines: queue.SimpleQueue[str]) -> None:
-    for line in sys.stdin:
-        lines.put(line)
-    # The parent is gone; native code may still be running and cannot be waited for.
+def _end_with(parent: int) -> None:
+    """Ends this process when its parent is gone: a killed run must not leave the model behind."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    # Native code may still be running and cannot be waited for.
     os._exit(0)
 
 
@@ -70,15 +69,6 @@ def _load(options: dict[str, Any]) -> Any:
     server = xllamacpp.Server(params)
     shutil.rmtree(options["folder"], ignore_errors=True)
     return server
-
-
-def _answer(server: Any, request: dict[str, Any], out: TextIO) -> None:
-    try:
-        server.handle_chat_completions(request, lambda chunk: _write(out, {"chunk": chunk}))
-    except Exception as error:  # noqa: BLE001  # native code may raise anything; it is reported
-        _write(out, {"raised": str(error), "while": "answering"})
-        return
-    _write(out, {"end": True})
 
 
 def _write(out: TextIO, message: dict[str, Any]) -> None:

@@ -16,13 +16,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import ModelAnswer, StreamedAnswer, chat_messages, with_schema
+from signoff.agents.answer import (
+    ModelAnswer,
+    StreamedAnswer,
+    chat_messages,
+    token_count,
+    with_schema,
+)
 from signoff.agents.base import Health
 from signoff.agents.failures import ServerRefusal
-from signoff.agents.http import HttpModel
+from signoff.agents.http import HttpModel, Server, parse_base_url
 from signoff.agents.options import whole_number
-from signoff.agents.server import Server, parse_base_url
-from signoff.agents.vendor_json import token_count
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
 from signoff.runtime.effect_errors import with_usage

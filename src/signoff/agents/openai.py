@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 from signoff.agents.answer import ChatCompletion, ModelAnswer, chat_messages, is_strict, with_schema
 from signoff.agents.failures import ServerRefusal, server_message
-from signoff.agents.http import HttpModel
+from signoff.agents.http import HttpModel, Server
 from signoff.agents.kinds import VENDOR_KEYS
 from signoff.agents.options import one_of
-from signoff.agents.server import Server
 from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 

@@ -11,14 +11,20 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from signoff.documents.regular_files import read_regular
+from signoff.errors import AgentBadRequest
+from signoff.runtime.home_folder import VARIABLE, find_home_folder
+from signoff.runtime.paths import safe_path
 
 SKIPPED_FOLDERS = frozenset(
     ".git .hg .svn .signoff .venv node_modules __pycache__ .mypy_cache .pytest_cache .ruff_cache "
@@ -215,3 +221,76 @@ def _find_project(workspace: Path) -> Path | None:
     if homes or (workspace / ".git").exists():
         return homes[0] if homes else None
     return next((folder for folder in workspace.parents if (folder / ".git").exists()), None)
+
+
+LINKED = frozenset({".venv", "venv", "node_modules"})
+"""Folders of dependencies: large, needed by tests, and not changed by them."""
+MOST_BYTES = 500_000_000
+"""A larger project is refused, because it is copied in every round."""
+
+
+def project_folder(folder: Path, environment: Mapping[str, str]) -> Path:
+    """Returns the folder of the project that a run was started in."""
+    home = find_home_folder(folder, environment)
+    return home.parent if home is not None else folder
+
+
+def settings_folder(folder: str | None) -> str:
+    """Returns the folder of the project around a folder: paths in its settings start there.
+
+    It is not searched where a variable names the home. A review whose rules come from before a
+    change works in a folder of its own then, which that variable would lead out of.
+    """
+    start = Path(folder or Path.cwd())
+    return str(start if VARIABLE in os.environ else project_folder(start, {}))
+
+
+def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:
+    """Copies a project to a new folder; files have the texts that are passed."""
+    copied = Counter[str]()
+    try:
+        shutil.copytree(
+            project,
+            target,
+            symlinks=True,
+            ignore=_left_out,
+            copy_function=partial(_copy_file, copied),
+        )
+        for name in LINKED:
+            if (project / name).is_dir():
+                (target / name).symlink_to(project / name, target_is_directory=True)
+        for name, text in files.items():
+            path = safe_path(target, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        raise AgentBadRequest(f"{project} cannot be copied for the check: {_why(error)}") from error
+
+
+def _left_out(folder: str, names: Collection[str]) -> set[str]:
+    tools = SKIPPED_FOLDERS | LINKED
+    # Reading a pipe would wait forever.
+    return {name for name in names if name in tools or _is_special(Path(folder, name))}
+
+
+def _is_special(path: Path) -> bool:
+    return not (path.is_symlink() or path.is_file() or path.is_dir())
+
+
+def _copy_file(copied: Counter[str], source: str, target: str) -> None:
+    copied["bytes"] += Path(source).stat().st_size
+    if copied["bytes"] > MOST_BYTES:
+        raise AgentBadRequest(
+            f"the project is larger than {MOST_BYTES:,} bytes, too large to copy it for a check "
+            "in every round; use a check of single files"
+        )
+    shutil.copy2(source, target)
+
+
+def _why(error: OSError) -> str:
+    """Returns one reason; `copytree` collects one for each file."""
+    reasons = error.args[0] if isinstance(error, shutil.Error) else None
+    if isinstance(reasons, list) and reasons:
+        source, _target, reason = reasons[0]
+        return f"{source}: {reason}"
+    return error.strerror or str(error)

@@ -188,7 +188,7 @@ def _candidates(
 
 
 def _priced(agent: Agent, settings: AgentSettings) -> Agent:
-    from signoff.agents.pricing import Price, Priced, Tariff
+    from signoff.agents.wrappers import Price, Priced, Tariff
 
     own = settings.price
     declared = capabilities_of(agent)
@@ -208,7 +208,7 @@ def _priced(agent: Agent, settings: AgentSettings) -> Agent:
 def _with_fallback(
     name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent], agent: Agent
 ) -> Agent:
-    from signoff.agents.fallback import WithFallback
+    from signoff.agents.wrappers import WithFallback
 
     other = configs[name].fallback
     if other is None:

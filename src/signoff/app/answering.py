@@ -48,7 +48,7 @@ from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
 
 if TYPE_CHECKING:
-    from signoff.app.presence import Proof
+    from signoff.passkeys.presence import Proof
 
 
 LONGEST_NUMBER = 18
@@ -99,9 +99,9 @@ def record_answer(
     stored = _checked_answer(project, item, form, answer, at)
     if needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
-        from signoff.app.presence import prove
+        from signoff.passkeys.presence import prove
 
-        stored["presence"] = prove(project.home, item, stored, by, answer.proof)
+        stored["presence"] = prove(project.home.passkeys, item, stored, by, answer.proof)
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
 
 

@@ -114,9 +114,14 @@ def wake_if_handed_over(project: Project, run: str) -> bool:
     """Queues a run after an answer if workers drive it; False if its user resumes it."""
     if project.store.row(run).needs is None:
         return False
+    continue_run(project, run)
+    return True
+
+
+def continue_run(project: Project, run: str) -> None:
+    """Queues a run that rests, and sees to it that a worker takes it."""
     wake(project, run)
     ensure_worker(project)
-    return True
 
 
 def ensure_worker(project: Project) -> None:

@@ -42,6 +42,11 @@ class Home:
         return self.path / "constraints"
 
     @property
+    def passkeys(self) -> Path:
+        """The public keys of those who can sign approvals."""
+        return self.path / "passkeys.json"
+
+    @property
     def flows(self) -> Path:
         """Workflows that can be run by name."""
         return self.path / "flows"

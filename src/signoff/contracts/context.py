@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from signoff.contracts.checkpoint import Checkpoint, expression_view
-from signoff.contracts.expression_names import CTX_NAMES
-from signoff.contracts.expressions import Expression
+from signoff.contracts.expressions import CTX_NAMES, Expression
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import CommandResult, Reply
 from signoff.core.requests import Answer, Request

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from signoff.contracts.model import Database
 
 if TYPE_CHECKING:
+    from signoff.guarded_db.client import GuardedDatabase, StepSession
     from signoff.guarded_db.postconditions import Tables
-    from signoff.guarded_db.session import GuardedDatabase, StepSession
 
 __all__ = ["GuardedDatabase", "StepKey", "StepSession", "Tables"]
 """What the other modules name in their signatures; the types are not loaded for that."""
@@ -29,7 +29,7 @@ Proof = tuple[str, Callable[["Tables"], bool], str]
 
 def open_database(database: Database) -> GuardedDatabase:
     """Returns the database that a definition names; connects when it is first used."""
-    from signoff.guarded_db.session import GuardedDatabase
+    from signoff.guarded_db.client import GuardedDatabase
 
     return GuardedDatabase(
         database.connect or database.url,

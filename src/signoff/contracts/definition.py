@@ -1,22 +1,36 @@
-"""Checks definitions as a whole, one small function per rule, and compiles those from Python."""
+"""Checks definitions as a whole, one small function per rule, and compiles them.
+
+They come from Python or from a contract file. Every problem is reported at once, with its place.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from signoff.contracts.blame import BadExpression
 from signoff.contracts.checkpoint import is_result_name
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
-from signoff.contracts.contract_file import PythonDefinition
-from signoff.contracts.database import check_address, with_absolute_paths
-from signoff.contracts.expressions import parse_expression
+from signoff.contracts.context import StepContext
+from signoff.contracts.contract_file import (
+    VERSION,
+    ContractFile,
+    Locate,
+    PythonDefinition,
+    read_definition,
+    snake_case,
+    to_plain_values,
+)
+from signoff.contracts.database import check_address, query_problem, with_absolute_paths
+from signoff.contracts.expressions import BadExpression, parse_expression
 from signoff.contracts.model import (
     Check,
     Condition,
@@ -25,15 +39,90 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.query_check import as_query_check, query_problems
-from signoff.contracts.reading import Locate, read_definition, to_plain_values
 from signoff.contracts.results import RESULTS, known_names
 from signoff.contracts.work import VARIABLE
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
-from signoff.documents.mistakes import format_path
+from signoff.documents.mistakes import format_path, line_of
 from signoff.documents.python_files import extend_import_path
+from signoff.documents.source_file import SourceFile
+from signoff.documents.yaml_text import Document
 from signoff.errors import ConfigError, InvalidWorkflow, Problem
+from signoff.notation import CompileContext
+
+RESULT_NAMES = frozenset({"rows", "value"})
+"""What the expression can use in addition: all rows, and the first column of the first row."""
+
+
+@dataclass(frozen=True)
+class QueryCheck:
+    """The function of such a condition."""
+
+    query: str
+    check: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    """An expression for each `:name` in the query."""
+
+    @property
+    def definition(self) -> list[Any]:
+        """What the digest of the workflow covers."""
+        return ["query", self.query, self.check, dict(self.values)]
+
+    def __call__(self, ctx: StepContext) -> bool:
+        """Returns whether the expression is true for what the query returns."""
+        rows = [_plain(row) for row in ctx.db.query(self.query, self._parameters(ctx))]
+        value = next(iter(rows[0].values()), None) if rows else None
+        expression = parse_expression(self.check, RESULT_NAMES)
+        values = {**ctx.values(expression), "rows": rows, "value": value}
+        return expression.holds(values, ctx.checkpoint.own_results)
+
+    def _parameters(self, ctx: StepContext) -> dict[str, Any]:
+        parsed = {name: parse_expression(text) for name, text in self.values.items()}
+        own = ctx.checkpoint.own_results
+        return {name: each.evaluate(ctx.values(each), own) for name, each in parsed.items()}
+
+
+def as_query_check(condition: Condition) -> QueryCheck:
+    """Returns the function of a condition with a query."""
+    return QueryCheck(condition.query, str(condition.check), dict(condition.values))
+
+
+def query_problems(condition: Condition, database: Database | None) -> Iterator[str]:
+    """Yields what is wrong about a condition with a query; its values are checked elsewhere."""
+    if not condition.query:
+        if condition.values:
+            yield "values without a query; they are for its :names"
+        return
+    if database is None:
+        yield "a query needs a database; name it at the top: `database: FILE`"
+        return
+    if problem := query_problem(condition.query, database):
+        yield problem
+    try:
+        parse_expression(str(condition.check), RESULT_NAMES)
+    except BadExpression as error:
+        yield str(error)
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain_value(value) for name, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    """Returns a value of the database as expressions know it."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case Mapping():
+            return {str(key): _plain_value(each) for key, each in value.items()}
+        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
+            return [_plain_value(each) for each in value]
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).hex()
+    return str(value)
+
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -366,3 +455,98 @@ class FunctionsByName:
 
 def _one_of(names: Sequence[str]) -> str:
     return f"one of: {', '.join(names)}"
+
+
+def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
+    """Returns the workflow of a contract file; raises `InvalidWorkflow` with every problem.
+
+    The database's path is relative to the project's folder, and programs run there.
+    """
+    document, definition = _read(file, context.agent_names)
+    definition = _with_default_agent(definition, document, context.default_agent)
+    definition = resolve_functions(definition, partial(_locate, document))
+    database = definition.database
+    located = replace(
+        definition,
+        database=database and with_absolute_paths(database, context.root),
+        folder=str(context.root),
+    )
+    try:
+        # The description has the paths as written, so that a moved project can resume its runs.
+        return compile_definition(located, described=definition, source={"given": context.stored})
+    except InvalidWorkflow as error:
+        problems = [_with_line(each, definition, document) for each in error.problems]
+        raise InvalidWorkflow(file.name, problems) from None
+
+
+def _read(
+    file: SourceFile, agent_names: Collection[str] | None
+) -> tuple[Document, WorkflowDefinition]:
+    problems: list[Problem] = []
+    definition: WorkflowDefinition | None = None
+    document = file.mapping(problems, "settings of a contract workflow", VERSION)
+    if document is not None:
+        locate = partial(_locate, document)
+        definition, mistakes = read_definition(to_plain_values(document.content), ContractFile)
+        problems += [mistake.problem(locate) for mistake in mistakes]
+        if definition is not None:
+            problems += find_problems(definition, locate)
+            problems += _unknown_agents(definition, locate, agent_names)
+    if document is None or definition is None or problems:
+        raise InvalidWorkflow(file.name, sorted(dict.fromkeys(problems), key=line_of))
+    return document, definition
+
+
+def _locate(document: Document, path: KeyPath) -> str:
+    """Returns the line of a key, which the author may have written in camel case."""
+    written: list[str | int] = []
+    node = document.content
+    for part in path:
+        key = part
+        if isinstance(node, dict):
+            key = next((each for each in node if snake_case(each) == part), part)
+            node = node.get(key)
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        written.append(key)
+    return document.at(tuple(written))
+
+
+def _unknown_agents(
+    definition: WorkflowDefinition, locate: Locate, known: Collection[str] | None
+) -> Iterator[Problem]:
+    """Yields names of agents that do not exist, before any other agent is paid."""
+    names: list[tuple[KeyPath, str]] = [
+        (("roles", role), agent) for role, agent in definition.roles.items()
+    ]
+    names += [
+        (("steps", index, "agent"), step.agent)
+        for index, step in enumerate(definition.steps)
+        if step.prompt and step.agent not in (WorkflowStep.agent, *definition.roles)
+    ]
+    for path, agent in names:
+        if known is not None and agent not in known:
+            close = difflib.get_close_matches(agent, known, n=1)
+            suggestion = f"did you mean {close[0]!r}? " if close else ""
+            what = f"{format_path(path)} is the unknown agent {agent!r}"
+            yield Problem(locate(path), what, f"{suggestion}valid: {', '.join(sorted(known))}")
+
+
+def _with_default_agent(
+    definition: WorkflowDefinition, document: Document, agent: str
+) -> WorkflowDefinition:
+    """Returns the definition with the default agent in steps whose prompt names no agent."""
+    raw_steps = document.content["steps"]
+    steps = tuple(
+        replace(step, agent=agent) if agent and step.prompt and "agent" not in raw else step
+        for step, raw in zip(definition.steps, raw_steps, strict=True)
+    )
+    return replace(definition, steps=steps)
+
+
+def _with_line(problem: Problem, definition: WorkflowDefinition, document: Document) -> Problem:
+    """Returns a problem of a step, or of several that run together, with its line."""
+    first = problem.step.partition("+")[0]
+    names = [step.name for step in definition.steps]
+    path: KeyPath = ("steps", names.index(first)) if first in names else ("steps",)
+    return Problem(document.at(path), f"{problem.where}: {problem.what}", problem.remedy)

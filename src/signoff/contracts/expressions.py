@@ -1,7 +1,12 @@
 """Conditions written as text: CEL over `ctx`, `result`, `results`, `checkpoint`, `params`, `hint`.
 
 `===` and `!==`, as in JavaScript, are read as `==` and `!=`, except inside strings.
-What an expression that cannot be evaluated means for a run is decided in `blame`.
+
+Below `ctx` and the run's own data, every name is known, so a wrong one is a mistake of the author
+that is found before anything runs. What steps return is not known before they do. An expression
+that cannot be evaluated then is the worker's mistake (`StepFailed`) if it reads what the worker has
+just returned, and the author's (`BadExpression`) otherwise: then a retry could not help, so the run
+stops and no attempt is used up.
 """
 
 from __future__ import annotations
@@ -9,12 +14,131 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from signoff.contracts import expression_names
-from signoff.contracts.blame import BadExpression, Trial
+from signoff.contracts.results import OWN_NAMES, RESULTS
 from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, variables_of
-from signoff.errors import StepFailed
+from signoff.errors import AuthorError, StepFailed
+
+CTX_NAMES = {
+    "run_id": "runId",
+    "step": "step",
+    "attempt": "attempt",
+    "item": "item",
+    "feedback": "feedback",
+    "result": "result",
+    "params": "params",
+    "hint": "nextStepHint",
+    "checkpoint": "checkpoint",
+}
+"""The fields of `ctx`, and their names in camel case."""
+
+_PARTS = {
+    "gate": frozenset({"gate", "option", "input"}),
+    "pending_retry": frozenset({"step", "error", "attempt"}),
+}
+"""The fields of the run's own data that have fields of their own."""
+
+_BLANK = r"\s*\.\s*"
+_OF_CTX = re.compile(rf"(?<![\w.])ctx{_BLANK}(\w+)")
+_OF_CHECKPOINT = re.compile(
+    rf"(?<![\w.])(?:ctx{_BLANK})?checkpoint"
+    rf"(?:{_BLANK}(?P<name>\w+)|\s*\[\s*[\"'](?P<quoted>[^\"']*)[\"']\s*\])(?:{_BLANK}(?P<part>\w+))?"
+)
+_OF_RESULTS = re.compile(
+    rf"(?<![\w.])(?:(?:ctx{_BLANK})?checkpoint{_BLANK})?{RESULTS}"
+    rf"(?:{_BLANK}(\w+)|\s*\[\s*[\"']([^\"']*)[\"']\s*\])"
+)
+_HYPHEN = re.compile(rf"{RESULTS}{_BLANK}\w+-\w")
+
+_QUOTED = r"\"[^\"\\\n]*\"|'[^'\\\n]*'"
+_KEY = re.compile(rf"{_BLANK}(?P<name>\w+)|\[\s*(?:(?P<quoted>{_QUOTED})|(?P<index>\d+))\s*\]")
+_TEXT_OR_PATH = re.compile(
+    rf"(?:{_QUOTED})|(?<![\w.])(?P<path>[A-Za-z_]\w*"
+    rf"(?:{_BLANK}[A-Za-z_]\w*(?!\w|\s*\()|\s*\[\s*(?:{_QUOTED}|\d+)\s*\])*)"
+)
+
+Keys = tuple[str | int, ...]
+"""A value that an expression reads: `results["sign-off"].notes[0]` as its keys."""
+
+_SNAKE = {camel: snake for names in (CTX_NAMES, OWN_NAMES) for snake, camel in names.items()}
+
+
+def unknown_name(text: str) -> str:
+    """Returns the first unknown name in an expression and what is valid; empty if there is none.
+
+    `text` has empty strings in place of its strings, which are not names.
+    """
+    for name in _OF_CTX.findall(text):
+        if name not in CTX_NAMES and name not in CTX_NAMES.values():
+            valid = ", ".join(sorted(CTX_NAMES))
+            return f"unknown name ctx.{name}; valid: {valid}; a parameter is params.{name}"
+    for match in _OF_CHECKPOINT.finditer(text):
+        known = _PARTS.get(_SNAKE.get(match["name"], match["name"]) or "")
+        if known and match["part"] and match["part"] not in known:
+            what = f"checkpoint.{match['name']}.{match['part']}"
+            return f"unknown name {what}; valid: {', '.join(sorted(known))}"
+    if _HYPHEN.search(text):
+        return f'the name of a step with a hyphen needs quotes: {RESULTS}["step-name"]'
+    return ""
+
+
+def checkpoint_names(text: str) -> frozenset[str]:
+    """Returns the names that an expression reads right below `checkpoint`."""
+    return frozenset(match["name"] or match["quoted"] for match in _OF_CHECKPOINT.finditer(text))
+
+
+def quoted_checkpoint_names(text: str) -> frozenset[str]:
+    """Returns the names that an expression reads as `checkpoint["name"]`."""
+    return frozenset(match["quoted"] or "" for match in _OF_CHECKPOINT.finditer(text))
+
+
+def ctx_names(text: str) -> frozenset[str]:
+    """Returns the names that an expression reads right below `ctx`, in snake case."""
+    return frozenset(_SNAKE.get(name, name) for name in _OF_CTX.findall(text))
+
+
+def result_steps(text: str) -> frozenset[str]:
+    """Returns the steps whose results an expression reads."""
+    return frozenset(name or quoted for name, quoted in _OF_RESULTS.findall(text))
+
+
+def paths(text: str) -> list[Keys]:
+    """Returns every value that an expression reads by name, once; calls are not names."""
+    found = (match["path"] for match in _TEXT_OR_PATH.finditer(text) if match["path"])
+    return list(dict.fromkeys(map(_keys, found)))
+
+
+def _keys(path: str) -> Keys:
+    root = re.match(r"\w+", path)
+    keys: list[str | int] = [root.group() if root else path]
+    for match in _KEY.finditer(path, root.end() if root else 0):
+        quoted = match["quoted"]
+        keys.append(int(match["index"]) if match["index"] else match["name"] or quoted[1:-1])
+    return tuple(keys)
+
+
+def is_of_result(keys: Keys, steps: Collection[str], more: Collection[str] = ()) -> bool:
+    """Whether keys lead to what a worker has just returned, as the results of these steps.
+
+    `more` are names that depend on it as well.
+    """
+    rest = keys[1:] if keys[0] == "ctx" else keys
+    if rest[:1] == ("checkpoint",):
+        rest = rest[1:] if rest[1:2] == (RESULTS,) else ()
+    if rest[:1] == (RESULTS,):
+        return bool(rest[1:]) and rest[1] in steps
+    return bool(rest) and rest[0] in {"result", "hint", CTX_NAMES["hint"], *more}
+
+
+def written(keys: Keys) -> str:
+    """Returns keys as an author writes them."""
+    parts = (
+        f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+        for key in keys[1:]
+    )
+    return f"{keys[0]}{''.join(parts)}"
+
 
 LONGEST = 2_000
 """Characters of an expression; longer ones should be functions."""
@@ -35,6 +159,10 @@ _LOOP = rf"\b(?:all|exists|exists_one|map|filter){_GAP}\("
 _EACH = re.compile(rf"{_LOOP}{_GAP}([A-Za-z_]\w*)")
 _TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "string", "type", "uint"})
 
+_UNDEFINED = re.compile(r"Undefined variable or function: '(\w+)'")
+_METHODS = frozenset({"contains", "endsWith", "matches", "size", "startsWith"})
+"""Functions of texts and lists, which are undefined for a result of another type."""
+
 _STRING = r"""
     [bB]?[rR][bB]?(?:\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*')
     |\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''
@@ -42,6 +170,19 @@ _STRING = r"""
 """
 _TOKEN = re.compile(rf"{_STRING}|(?P<strict>===|!==)|.", re.VERBOSE | re.DOTALL)
 _SYNTAX = re.compile(rf"{_STRING}|//[^\n]*|(?P<loop>{_LOOP})|.", re.VERBOSE | re.DOTALL)
+
+
+class BadExpression(AuthorError):  # noqa: N818  # public name
+    """A condition cannot be read or evaluated."""
+
+
+class _Gap(NamedTuple):
+    """Where a value that an expression reads is not there."""
+
+    key: str
+    text: str
+    is_type: bool
+    """Whether a value of another type is where the key should be."""
 
 
 class Expression:
@@ -61,23 +202,23 @@ class Expression:
     @cached_property
     def ctx_names(self) -> frozenset[str]:
         """The names that it reads right below `ctx`."""
-        return expression_names.ctx_names(self.text)
+        return ctx_names(self.text)
 
     @cached_property
     def checkpoint_names(self) -> frozenset[str]:
         """The names that it reads right below `checkpoint`."""
-        return expression_names.checkpoint_names(self.text)
+        return checkpoint_names(self.text)
 
     def unknown_checkpoint_names(self, known: frozenset[str]) -> list[str]:
         """Returns the names below `checkpoint` that are not known; texts are not names."""
-        plain = expression_names.checkpoint_names(_without_strings(self.text))
-        quoted = expression_names.quoted_checkpoint_names(self.text)
+        plain = checkpoint_names(_without_strings(self.text))
+        quoted = quoted_checkpoint_names(self.text)
         return sorted((plain | quoted) - known - {""})
 
     @cached_property
     def result_steps(self) -> frozenset[str]:
         """The steps whose results it reads."""
-        return expression_names.result_steps(self.text)
+        return result_steps(self.text)
 
     @cached_property
     def is_quick(self) -> bool:
@@ -101,7 +242,7 @@ class Expression:
             value = self._value(values, kind)
             if not isinstance(value, EvaluationFailed):
                 return value
-            raise self._trial(values, steps, kind).fault(value) from value
+            raise self._fault(value, values, self._paths_of_result(steps)) from value
         except OutOfBounds as error:
             fault = StepFailed if self._paths_of_result(steps) else BadExpression
             raise fault(f"{self.text!r}: {error}; use a function") from error
@@ -116,21 +257,32 @@ class Expression:
             return value
         return EvaluationFailed("TypeError", f"it is {value!r:.80}, neither true nor false")
 
-    def _trial(self, values: Mapping[str, Any], steps: Collection[str], kind: type) -> Trial:
-        def problem_with(tried: Mapping[str, Any]) -> EvaluationFailed | None:
-            value = self._value(tried, kind)
-            return value if isinstance(value, EvaluationFailed) else None
-
-        read = self._paths_of_result(steps)
-        others = [keys for keys in self._paths if keys not in read]
-        return Trial(self.text, values, read, others, self.is_quick, problem_with)
+    def _fault(
+        self, error: EvaluationFailed, values: Mapping[str, Any], read: Collection[Keys]
+    ) -> StepFailed | BadExpression:
+        """Returns what to raise; `read` is what it reads of the worker's result."""
+        own = _gap_of(error, values, read)
+        others = _gap_of(error, values, [keys for keys in self._paths if keys not in read])
+        if own:
+            return StepFailed(own)
+        undefined = _UNDEFINED.match(str(error))
+        is_misspelled = undefined is not None and undefined[1] not in _METHODS
+        if not read or others or is_misspelled:
+            return BadExpression(f"{self.text!r}: {others or _shortened(error)}")
+        # Nothing is missing, so the values themselves do not fit. The worker sees their types.
+        types = ", ".join(
+            f"{written(keys)} is {_kind(value)}"
+            for keys in read
+            for is_there, value in [_value(values, keys)]
+            if is_there
+        )
+        return StepFailed(f"{self.text!r}: {_shortened(error)}{types and f' ({types})'}")
 
     @cached_property
-    def _paths(self) -> list[expression_names.Keys]:
-        return expression_names.paths(self.text)
+    def _paths(self) -> list[Keys]:
+        return paths(self.text)
 
-    def _paths_of_result(self, steps: Collection[str]) -> list[expression_names.Keys]:
-        is_of_result = expression_names.is_of_result
+    def _paths_of_result(self, steps: Collection[str]) -> list[Keys]:
         return [keys for keys in self._paths if is_of_result(keys, steps, self._more_names)]
 
     @cached_property
@@ -159,7 +311,7 @@ def _check(text: str, valid_names: frozenset[str]) -> None:
         raise BadExpression(f"{text!r} is not an expression: {reason}{hint}") from error
     if "db" in names or _DATABASE.search(_without_strings(text)):
         raise BadExpression(f"{text!r}: expressions cannot use the database; use a function")
-    if problem := expression_names.unknown_name(_without_strings(text)):
+    if problem := unknown_name(_without_strings(text)):
         raise BadExpression(f"{text!r}: {problem}")
     unknown = set(names) - valid_names - _TYPES - set(_EACH.findall(text))
     if unknown:
@@ -180,3 +332,69 @@ def plain_cel(text: str) -> str:
         match.group()[:2] if match.lastgroup == "strict" else match.group()
         for match in _TOKEN.finditer(text)
     )
+
+
+def _gap_of(error: EvaluationFailed, values: Mapping[str, Any], read: Collection[Keys]) -> str:
+    """Returns the first value that is not there and explains an error; empty if none does."""
+    found = [gap for keys in read if (gap := _gap(values, keys)) is not None]
+    if error.kind == "KeyError":
+        return next((gap.text for gap in found if repr(gap.key) == str(error)), "")
+    return next((gap.text for gap in found if gap.is_type), "")
+
+
+def _gap(values: Mapping[str, Any], keys: Keys) -> _Gap | None:
+    """Returns where a value is not there; the names of functions and loops are no values."""
+    for depth in range(1, len(keys)):
+        (is_there, value), key = _value(values, keys[:depth]), keys[depth]
+        if not is_there:
+            return None
+        if isinstance(value, Mapping) and key not in value:
+            missing = f"{written(keys[:depth])} has no {key!r}"
+            if keys[depth - 1] == RESULTS:
+                missing = f"step {key!r} has no result yet"
+            elif keys[depth - 1] == "params":
+                missing = f"parameter {key!r} is missing; start the run with -i {key}=..."
+            return _Gap(str(key), missing, is_type=False)
+        if not isinstance(value, Mapping if isinstance(key, str) else Mapping | list):
+            wanted = "an object" if isinstance(key, str) else "a list"
+            text = f"{written(keys[:depth])} is {_kind(value)}, not {wanted}"
+            return _Gap(str(key), text, is_type=True)
+    return None
+
+
+def _value(values: Mapping[str, Any], keys: Keys) -> tuple[bool, Any]:
+    """Returns whether there is a value, and the value."""
+    value: Any = values
+    for key in keys:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return False, None
+    return True, value
+
+
+def _kind(value: Any) -> str:
+    """Returns the type of a value in words."""
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return "a boolean"
+        case int():
+            return "a whole number"
+        case float():
+            return "a fraction"
+        case str():
+            return "a text"
+        case Mapping():
+            return "an object"
+        case _:
+            return "a list"
+
+
+def _shortened(error: EvaluationFailed) -> str:
+    """Returns the first sentence of an error; those of the evaluator continue with advice."""
+    first = str(error).strip().partition(". ")[0].partition("\n")[0]
+    if first.startswith("No such overload"):
+        return "the types of its values do not fit together"
+    return f"there is no {first}" if error.kind == "KeyError" else first

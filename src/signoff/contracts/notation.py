@@ -26,7 +26,7 @@ def recognize(content: Mapping[str, Any]) -> bool:
 NOTATION = Notation(
     name="contracts",
     label="contract workflow",
-    compile="signoff.contracts.compile_file:compile_file",
+    compile="signoff.contracts.definition:compile_file",
     recognize=recognize,
     options=(
         NotationOption(

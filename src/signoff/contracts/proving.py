@@ -13,9 +13,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from signoff.contracts.blame import BadExpression
 from signoff.contracts.context import StepContext
-from signoff.contracts.expressions import parse_expression
+from signoff.contracts.expressions import BadExpression, parse_expression
 from signoff.contracts.model import Check, Condition
 from signoff.contracts.results import AmbiguousName
 from signoff.core.frozen import freeze

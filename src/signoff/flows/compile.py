@@ -33,7 +33,7 @@ from signoff.flows.steps.material import gather
 from signoff.flows.steps.refine import RefineHandler
 from signoff.flows.steps.sign_off import SignOffHandler
 from signoff.flows.steps.updates import report_warnings
-from signoff.flows.warnings import source_problems, source_warnings
+from signoff.flows.validation import source_problems, source_warnings
 from signoff.notation import CompileContext
 from signoff.remedies import PassOption
 
@@ -196,7 +196,7 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
 
 def _read_files(flow: Flow, _params: Mapping[str, Any]) -> Mapping[str, Any]:
     # Only runs need git and the files; checking and drawing a flow does not.
-    from signoff.flows.files.prepared import read_files
+    from signoff.flows.files.selection import read_files
 
     return read_files(flow)
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError
-from signoff.guarded_db.lexing import lex
+from signoff.guarded_db.guard import lex
 from signoff.guarded_db.ports import Connection, transaction
 from signoff.guarded_db.verdict import OWN_TABLES
 

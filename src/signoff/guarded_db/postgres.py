@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from signoff.errors import NotAllowed, StoreBusy, StoreError, WriteFailed
 from signoff.guarded_db.functions import ALLOWED
-from signoff.guarded_db.lexing import named_parameters
+from signoff.guarded_db.guard import named_parameters
 from signoff.guarded_db.ports import (
     FailedTransactionError,
     ResultSize,

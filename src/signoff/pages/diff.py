@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from itertools import zip_longest
 
-from signoff.pages.html import Content, Markup, join, tag
-from signoff.pages.parts import cut
+from signoff.pages.html import Content, Markup, cut, join, run_path, tag
 from signoff.review.diff import DiffHunk
 from signoff.review.finding import Finding
+from signoff.review.history import ReviewHistory, Version
 
 MOST_WORDS = 400
 """Words of a line up to which changed words are marked; beyond that, the line is."""
@@ -171,3 +172,89 @@ def _words(old: str, new: str) -> tuple[Content, Content]:
         before.append(gone if same or not gone else tag("del", gone))
         after.append(come if same or not come else tag("ins", come))
     return before, after
+
+
+MOST_HUNKS = 200
+"""Hunks that are shown at once; of a change with more, the first ones."""
+
+
+class DiffView(StrEnum):
+    """How changes are laid out."""
+
+    INLINE = "inline"
+    SPLIT = "split"
+
+
+def changes_html(
+    history: ReviewHistory, run: str, first: int | None, last: int | None, view: DiffView
+) -> Iterator[Markup]:
+    """Yields the choice of versions, and the hunks between two of them.
+
+    Without numbers of versions, these are the latest one and the one before.
+    """
+    if len(history.versions) < 2:
+        yield tag("p", "There is only one version so far.", class_="soft")
+        return
+    after = history.version(last or 0) or history.versions[-1]
+    before = history.version(first or 0) or history.version(after.number - 1) or after
+    if before.number > after.number:
+        # Read backward, no hunk would answer anything.
+        before, after = after, before
+    yield _chooser(history.versions, run, before, after, view)
+    yield from changed_hunks(history, before, after, view)
+
+
+def changed_hunks(
+    history: ReviewHistory,
+    before: Version,
+    after: Version,
+    view: DiffView = DiffView.INLINE,
+    page: str = "",
+) -> Iterator[Markup]:
+    """Yields the hunks between two versions with the findings that they answer.
+
+    `page` is the address of the page that has the findings, if it is another one.
+    """
+    files = history.changes(before, after)
+    found = [(path, hunk) for path, hunks in files.items() for hunk in hunks]
+    if not found:
+        yield tag("p", "These versions are equal.", class_="soft")
+    by_id = {each.id: each for each in history.findings}
+    name = ""
+    for path, hunk in found[:MOST_HUNKS]:
+        if path and history.name_of(path) != name:
+            name = history.name_of(path)
+            yield tag("h3", name, class_="mono")
+        yield (split_html if view is DiffView.SPLIT else hunk_html)(hunk, by_id, page)
+    if len(found) > MOST_HUNKS:
+        yield tag("p", f"{len(found) - MOST_HUNKS} more changes are not shown.", class_="soft")
+
+
+def _chooser(
+    versions: Sequence[Version], run: str, before: Version, after: Version, chosen: DiffView
+) -> Markup:
+    views = [
+        tag("option", words, value=view.value, selected=view is chosen)
+        for view, words in ((DiffView.INLINE, "inline"), (DiffView.SPLIT, "side by side"))
+    ]
+    fields = [
+        _versions("from", "From", versions, before),
+        _versions("to", "to", versions, after),
+        tag("label", tag("span", "View"), tag("select", views, name="view")),
+        tag("button", "Compare", type="submit"),
+    ]
+    address = f"{run_path(run)}#changes"
+    return tag("form", fields, method="get", action=address, class_="filter", id="compare",
+               aria_label="Choose versions to compare", hx_morph_skip=True)  # fmt: skip
+
+
+def _versions(name: str, label: str, versions: Sequence[Version], chosen: Version | None) -> Markup:
+    options = [
+        tag("option", _title(each), value=each.number, selected=each is chosen) for each in versions
+    ]
+    return tag("label", tag("span", label), tag("select", options, name=name))
+
+
+def _title(version: Version) -> str:
+    by = f" by {version.agent}" if version.agent else ""
+    return f"version {version.number} (round {version.round}, {version.step}{by})"

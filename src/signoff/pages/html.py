@@ -6,9 +6,12 @@ Texts of models, artifacts and critics are hostile. A text can become markup onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from html import escape
+from urllib.parse import quote
 
+from signoff.core.outcome import Status
 from signoff.documents.control_characters import escape_controls
 
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "path", "rect", "line", "wbr"})
@@ -61,3 +64,103 @@ def _attribute(name: str, value: str | float | bool | None) -> str:
         return ""
     key = name.rstrip("_").replace("_", "-")
     return f" {key}" if value is True else f' {key}="{escape(escape_controls(str(value)))}"'
+
+
+_STATUS_STYLES = {
+    Status.COMPLETED: "good",
+    Status.WAITING: "wait",
+    Status.PARKED: "wait",
+    Status.QUEUED: "busy",
+    Status.RUNNING: "busy",
+}
+
+LONGEST_LINE = 10_000
+"""Characters of a line, or of what an agent said in one; minified files have lines of megabytes."""
+
+
+def section(name: str, title: Content, *parts: Content) -> Markup:
+    """Returns a part of a page with a heading; `name` is its place in links."""
+    heading = tag("h2", title, id=f"{name}-title")
+    return tag("section", heading, "\n", parts, id=name, aria_labelledby=f"{name}-title")
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[Content]], numbers: int = 0) -> Markup:
+    """Returns a table whose last columns are numbers, as many as `numbers` says."""
+    kinds = [None] * (len(headings) - numbers) + ["n"] * numbers
+    head = [
+        tag("th", text, class_=kind, scope="col")
+        for text, kind in zip(headings, kinds, strict=True)
+    ]
+    body = [
+        tag("tr", [tag("td", cell, class_=kind) for cell, kind in zip(row, kinds, strict=True)])
+        for row in rows
+    ]
+    return tag("table", tag("thead", tag("tr", head)), tag("tbody", join(body)))
+
+
+def scrollable(label: str, *parts: Content) -> Markup:
+    """Returns parts in a box that scrolls sideways, by keyboard too."""
+    return tag("div", parts, class_="card scroll", tabindex=0, role="group", aria_label=label)
+
+
+def tile(value: str, label: str) -> Markup:
+    """Returns one figure with its label."""
+    return tag("div", tag("b", value), tag("span", label), class_="tile")
+
+
+def moment(at: float) -> str:
+    """Returns a time in UTC, to the minute."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def ago(then: float, now: float) -> Markup:
+    """Returns roughly how long ago a time was; the exact time is its title."""
+    return _when(then, f"{_roughly(now - then)} ago")
+
+
+def until(then: float, now: float) -> Markup:
+    """Returns roughly how far away a time is; `overdue` if it has passed."""
+    return _when(then, f"in {_roughly(then - now)}" if then > now else "overdue")
+
+
+def _when(at: float, words: str) -> Markup:
+    exact = datetime.fromtimestamp(at, UTC)
+    return tag("time", words, datetime=f"{exact:%Y-%m-%dT%H:%M:%SZ}", title=f"{moment(at)} UTC")
+
+
+def _roughly(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def status_mark(status: Status, words: str = "") -> Markup:
+    """Returns the status of a run as a colored mark."""
+    text = words or status.value.replace("_", " ")
+    return tag("span", text, class_=f"verdict {_STATUS_STYLES.get(status, 'bad')}")
+
+
+def cut(text: str) -> str:
+    """Returns a text without its end if that would be too long for a browser, and says so."""
+    rest = len(text) - LONGEST_LINE
+    return f"{text[:LONGEST_LINE]}… ({rest:,} more characters)" if rest > 0 else text
+
+
+def sentence(text: str) -> str:
+    """Returns a text that ends like a sentence, whether it did or not."""
+    text = text.rstrip()
+    return text if text.endswith((".", "!", "?", "…", ":")) else f"{text}."
+
+
+def run_path(run: str, *parts: str) -> str:
+    """Returns the address of a run's page, or of a page below it."""
+    return "/".join(["/runs", *(quote(part, safe="") for part in (run, *parts))])
+
+
+def one_line(text: str, width: int) -> str:
+    """Returns the beginning of a text on one line."""
+    # Most of a long text is never shown, so it is not even split.
+    flat = " ".join(text[: width * 4].split())
+    return flat if len(flat) <= width else f"{flat[: width - 1]}…"

@@ -17,6 +17,11 @@ from signoff.pages.html import Content, Markup, join, tag
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
+
+from collections.abc import Mapping
+
+from signoff.pages.html import run_path, scrollable, table
+
 MOST_MARKDOWN = 100_000
 """Characters of a text that is rendered; a longer one is shown as it was written."""
 DEEPEST = 60
@@ -127,3 +132,26 @@ def _link(address: str, words: Content) -> Iterator[Content]:
 
 def _image(address: str, words: str) -> Markup:
     return tag("span", f"[image: {words or 'no description'} · ", tag("code", address), "]")
+
+
+def rendered_files(files: Mapping[str, str], source: str) -> Iterator[Markup]:
+    """Yields the rendered texts of a version; `source` is the address of how they were written."""
+    link = tag("a", "the source", href=source)
+    yield tag("p", "Rendered for reading. What counts is ", link, ": it shows everything, ",
+              "with the evidence of findings marked.", class_="notice")  # fmt: skip
+    for path, text in files.items():
+        if len(files) > 1:
+            yield tag("h2", path, class_="mono")
+        body = markdown_html(text) if is_markdown(path) else tag("pre", text[:MOST_TEXT])
+        yield tag("div", body, class_="card")
+
+
+def file_list(run: str, files: Sequence[tuple[str, int]]) -> Markup:
+    """Returns a table of files by path, each with its size in bytes."""
+    if not files:
+        return tag("p", "This run has no files.", class_="soft")
+    rows = [
+        (tag("a", path, href=run_path(run, "files", *path.split("/"))), f"{size:,}")
+        for path, size in files
+    ]
+    return scrollable("Files", table(("File", "Bytes"), rows, numbers=1))

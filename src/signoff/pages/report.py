@@ -8,15 +8,14 @@ from importlib import resources
 from signoff.core.outcome import Status
 from signoff.core.words import FindingStatus
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.pages.chart import rounds_chart
 from signoff.pages.diff import hunk_html
 from signoff.pages.findings import by_status, finding_html, marked_text
-from signoff.pages.html import Content, Markup, tag
-from signoff.pages.parts import moment, section, status_mark, tile
+from signoff.pages.html import Content, Markup, moment, section, status_mark, tag, tile
 from signoff.pages.run_parts import (
     cost,
     decisions,
     figures,
+    rounds_chart,
     status_words,
     steps,
     who_read,

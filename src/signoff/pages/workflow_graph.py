@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signoff.core.outcome import Outcome
-from signoff.pages.html import Markup, join, tag
-from signoff.pages.parts import one_line
+from signoff.pages.html import Markup, join, one_line, tag
 
 MOST_STEPS = 60
 """Steps of a graph that is drawn; a longer one would not help anyone."""

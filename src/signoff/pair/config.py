@@ -25,8 +25,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from signoff.agents.base import KnownAgent
+from signoff.agents.http import parse_base_url
 from signoff.agents.ollama import BASE_URL, OllamaModel, parse_ollama_host
-from signoff.agents.server import parse_base_url
 from signoff.documents.mistakes import ADVICE, mistakes_of
 from signoff.documents.sections import FileSection
 from signoff.errors import ConfigError, Problem, UnknownName

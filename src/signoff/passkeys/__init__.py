@@ -1,4 +1,4 @@
 """Passkeys that sign approvals: the keys, what they sign, and how a signature is checked.
 
-Only `webauthn_checks` imports the package `webauthn`, which is the extra `passkeys`.
+Only `presence` imports the package `webauthn`, which is the extra `passkeys`.
 """

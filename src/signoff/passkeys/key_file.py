@@ -24,10 +24,9 @@ from typing import Any
 from signoff.core.digest import SHORT, digest
 from signoff.documents.file_lock import file_lock
 from signoff.documents.regular_files import read_regular, replace_private, translate_write_errors
-from signoff.errors import ConfigError, NameTaken, UnknownName
+from signoff.errors import ConfigError, NameTaken, UnknownName, UsageError
 from signoff.runtime.store_port import InboxItem
 
-FILE = "passkeys.json"
 VERSION = 1
 LARGEST_BYTES = 1 << 20
 LONGEST_NAME = 64
@@ -106,12 +105,18 @@ def add_passkey(path: Path, passkey: Passkey) -> None:
     """Adds a passkey; raises `NameTaken` if its name or its credential is known already."""
     with translate_write_errors(path), file_lock(path):
         known = read_passkeys(path)
-        refuse_known(known, passkey.name, passkey.credential)
+        _refuse_known(known, passkey.name, passkey.credential)
         _write(path, [*known, passkey])
 
 
-def refuse_known(known: Sequence[Passkey], name: str, credential: str = "") -> None:
-    """Raises `NameTaken` if there is, or was, a passkey of that name or with that credential."""
+def check_name(path: Path, name: str) -> None:
+    """Raises `UsageError` if a new passkey cannot have this name."""
+    if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise UsageError(f"a passkey's name is one line of at most {LONGEST_NAME} characters")
+    _refuse_known(read_passkeys(path), name)
+
+
+def _refuse_known(known: Sequence[Passkey], name: str, credential: str = "") -> None:
     if any(each.name == name for each in known):
         raise NameTaken(f"a passkey named {name!r} exists or existed; choose another name")
     if any(each.credential == credential for each in known):

@@ -9,19 +9,21 @@ belongs to a program, and one that was made for an agent can never decide.
 from __future__ import annotations
 
 import hashlib
-import math
+import os
 import secrets
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from signoff.app.home import Home
+from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import NameTaken, UnknownName, UsageError
 from signoff.sqlite_errors import translate_errors
-from signoff.web.private_db import open_private, private_path
 
 LINK_SECONDS = 3600.0
 """How long a login link can be used; it can be used once."""
@@ -45,7 +47,8 @@ _SCHEMA_SERVER = "CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY, add
 _KEEP_ADDRESS = "INSERT OR REPLACE INTO server VALUES (1, ?)"
 _ADDRESS = "SELECT address FROM server"
 _FIND = """
-SELECT name, scope, agent, expires_at FROM secrets WHERE digest = ? AND kind = ?
+SELECT name, scope, agent FROM secrets
+WHERE digest = ? AND kind = ? AND coalesce(expires_at > ?, TRUE)
 """
 _TAKE = """
 DELETE FROM secrets WHERE digest = ? AND kind = ? AND expires_at > ? RETURNING name
@@ -111,9 +114,6 @@ class Access:
         with translate_errors(path):
             self._db.execute(_EXPIRE, (now(),))
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[Caller, float]] = {}
-        """Callers that were looked up, and when their secrets expire."""
-        self._version = -1
 
     @classmethod
     def of(cls, home: Home) -> Self:
@@ -142,7 +142,6 @@ class Access:
         """Ends a session."""
         with self._lock, translate_errors(self._path):
             self._db.execute(_DROP, (_digest(secret),))
-            self._known.clear()
 
     def new_registration(self, name: str) -> str:
         """Returns the secret of a link that registers a passkey of this name, once."""
@@ -158,7 +157,6 @@ class Access:
         """Uses up a link that registers a passkey; False if that was done before."""
         with self._lock, translate_errors(self._path):
             values = (_digest(secret), SecretKind.REGISTRATION, self._now())
-            self._known.clear()
             return self._db.execute(_TAKE, values).fetchone() is not None
 
     def new_token(self, name: str, scope: AccessScope, *, agent: bool = False) -> str:
@@ -186,7 +184,6 @@ class Access:
             raise UnknownName("token", name, known)
         with self._lock, translate_errors(self._path):
             self._db.execute(_REVOKE, (SecretKind.TOKEN, name))
-            self._known.clear()
 
     def keep_address(self, address: str) -> None:
         """Notes where the server was last started, for further login links."""
@@ -216,23 +213,12 @@ class Access:
         return secret
 
     def _find(self, kind: SecretKind, secret: str) -> Caller | None:
-        digest = _digest(secret)
         with self._lock, translate_errors(self._path):
-            version = self._db.execute("PRAGMA data_version").fetchone()[0]
-            if version != self._version:
-                # Another process has added or revoked something.
-                self._known.clear()
-                self._version = version
-            key = f"{kind}:{digest}"
-            if key not in self._known:
-                row = self._db.execute(_FIND, (digest, kind)).fetchone()
-                if row is None:
-                    return None
-                name, scope, agent, expires_at = row
-                until = math.inf if expires_at is None else expires_at
-                self._known[key] = Caller(name, AccessScope(scope), bool(agent)), until
-            caller, until = self._known[key]
-            return caller if until > self._now() else None
+            row = self._db.execute(_FIND, (_digest(secret), kind, self._now())).fetchone()
+        if row is None:
+            return None
+        name, scope, agent = row
+        return Caller(name, AccessScope(scope), bool(agent))
 
 
 def cookie_name(home: Home) -> str:
@@ -244,3 +230,22 @@ def cookie_name(home: Home) -> str:
 def _digest(secret: str) -> str:
     # The secrets are random and long, so a plain hash cannot be reversed by guessing.
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def private_path(home: Home, name: str) -> Path:
+    """Returns the path of a file of the web server, in a folder for the user alone."""
+    return home.private_folder("web") / name
+
+
+def open_private(path: Path, *schema: str) -> sqlite3.Connection:
+    """Opens a database, and creates it with these tables if it does not exist."""
+    make_private_folders(path.parent)
+    with suppress(FileExistsError):
+        os.close(create_private(path))
+    with translate_errors(path):
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        # With a write-ahead log, reading never waits for a process that writes.
+        db.execute("PRAGMA journal_mode = WAL")
+        for statement in schema:
+            db.execute(statement)
+    return db

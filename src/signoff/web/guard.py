@@ -15,22 +15,21 @@ from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from starlette.datastructures import Headers
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from signoff.app.next_commands import next_commands
 from signoff.remedies import CreateToken, OpenPage, Remedy
 from signoff.web.access import SESSION_SECONDS, Access, AccessScope, Caller
-from signoff.web.error_page import error_page
-from signoff.web.problems import API_PREFIX, PROBLEM_TYPE, problem, problem_body
+from signoff.web.problems import problem, problem_response
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST_BODY_BYTES = 4 << 20
 """The largest body of a request: enough for a long text handed in by a human."""
 LOGIN_PATH = "/login"
 STATIC_PATH = "/static/"
-MCP_PATH = "/mcp"
-PROGRAM_PATHS = (API_PREFIX, MCP_PATH)
-"""What programs call: they get problems as data, not as pages."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
@@ -86,6 +85,11 @@ class RefusedRequest(NamedTuple):
         """What is wrong and what to do, for people."""
         return "; ".join([self.detail, *next_commands(self.remedies)])
 
+    def response(self, path: str) -> Response:
+        """Returns the answer to a request that is not passed on."""
+        document = problem(self.status, self.kind, self.message, remedies=self.remedies)
+        return problem_response(path, document)
+
 
 class RequestGuard:
     """The outermost application: it answers what it refuses, and passes on the rest."""
@@ -100,7 +104,8 @@ class RequestGuard:
         most_body_bytes: int = MOST_BODY_BYTES,
     ) -> None:
         """`hosts` are names, besides those of this machine, under which it may be reached."""
-        self._app = app
+        # A body need not say how long it is, so it is counted while it is read.
+        self._app = RequestBodyLimitMiddleware(app, most_body_bytes)
         self._access = access
         self._cookie = cookie
         self._hosts = frozenset(each.lower() for each in (*LOOPBACK, *hosts))
@@ -116,15 +121,12 @@ class RequestGuard:
             await send({"type": "websocket.close", "code": 1008})
             return
         refusal = self._refusal(scope)
-        if refusal is not None:
-            await _refuse(scope, _with_headers(send), refusal)
-            return
-        body = _BoundedBody(scope, receive, _with_headers(send), self._most)
-        await self._app(scope, body.receive, body.send)
+        answer = self._app if refusal is None else refusal.response(scope["path"])
+        await answer(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope) -> RefusedRequest | None:
         """Returns why a request is refused; notes its caller in the scope."""
-        headers = _Headers(scope)
+        headers = Headers(scope=scope)
         found = (
             _check_host(headers, self._hosts)
             or _check_request_line(scope, headers)
@@ -145,27 +147,27 @@ class RequestGuard:
             return missing_scope(caller, AccessScope.OPERATE)
         return None
 
-    def _check(self, headers: _Headers) -> CallerCheck:
-        scheme, _, token = headers.one("authorization").partition(" ")
+    def _check(self, headers: Headers) -> CallerCheck:
+        scheme, _, token = _one(headers, "authorization").partition(" ")
         if scheme:
             # A wrong token is an error even next to a valid session.
             secret = token.strip() if scheme.lower() == "bearer" else ""
             return CallerCheck(self._access.token, secret)
-        return CallerCheck(self._access.session, _cookie_value(headers.all("cookie"), self._cookie))
+        return CallerCheck(self._access.session, _cookie_value(headers, self._cookie))
 
 
-def _unknown_caller(headers: _Headers, cookie: str) -> RefusedRequest:
+def _unknown_caller(headers: Headers, cookie: str) -> RefusedRequest:
     """Returns the refusal of a request without a valid session or token."""
     kind = "NotLoggedIn"
     remedies: tuple[Remedy, ...] = (CreateToken(), OpenPage())
-    scheme, _, token = headers.one("authorization").partition(" ")
+    scheme, _, token = _one(headers, "authorization").partition(" ")
     if scheme and (scheme.lower() != "bearer" or not token.strip()):
         what = "the Authorization header must be 'Bearer TOKEN'"
     elif scheme:
         # A revoked token is deleted, so it cannot be told from one that never existed.
         kind, remedies = "UnknownToken", (CreateToken(),)
         what = "this token is not valid: it was revoked, or it is of another project"
-    elif _cookie_value(headers.all("cookie"), cookie):
+    elif _cookie_value(headers, cookie):
         days = round(SESSION_SECONDS / 86400)
         what = f"this session has ended: you logged out, or it is older than {days} days"
     else:
@@ -191,23 +193,14 @@ def missing_scope(caller: Caller, scope: AccessScope) -> RefusedRequest | None:
     return RefusedRequest(HTTPStatus.FORBIDDEN, "ScopeMissing", what, (remedy,))
 
 
-class _Headers:
-    """The headers of a request, by name in lower case."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._pairs = [(name.decode("latin-1").lower(), value) for name, value in scope["headers"]]
-
-    def all(self, name: str) -> list[str]:
-        return [value.decode("latin-1") for each, value in self._pairs if each == name]
-
-    def one(self, name: str) -> str:
-        """Returns a header; one that was sent twice with different values matches nothing."""
-        values = set(self.all(name))
-        return values.pop() if len(values) == 1 else "\0" if values else ""
+def _one(headers: Headers, name: str) -> str:
+    """Returns a header; one that was sent twice with different values matches nothing."""
+    values = set(headers.getlist(name))
+    return values.pop() if len(values) == 1 else "\0" if values else ""
 
 
-def _check_host(headers: _Headers, hosts: Collection[str]) -> RefusedRequest | None:
-    if _host_name(headers.one("host")) in hosts:
+def _check_host(headers: Headers, hosts: Collection[str]) -> RefusedRequest | None:
+    if _host_name(_one(headers, "host")) in hosts:
         return None
     what = "this server does not answer to this host name"
     return RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, "UnknownHost", what)
@@ -219,8 +212,8 @@ def _host_name(host: str) -> str | None:
     return (found["address"] or found["name"]).lower() if found else None
 
 
-def _check_request_line(scope: Scope, headers: _Headers) -> RefusedRequest | None:
-    if scope["method"] not in METHODS or any(map(headers.all, OVERRIDES)):
+def _check_request_line(scope: Scope, headers: Headers) -> RefusedRequest | None:
+    if scope["method"] not in METHODS or any(map(headers.getlist, OVERRIDES)):
         return RefusedRequest(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", "unknown method")
     raw: bytes = scope.get("raw_path") or b""
     try:
@@ -235,71 +228,46 @@ def _check_request_line(scope: Scope, headers: _Headers) -> RefusedRequest | Non
     return None
 
 
-def _check_site(scope: Scope, headers: _Headers) -> RefusedRequest | None:
+def _check_site(scope: Scope, headers: Headers) -> RefusedRequest | None:
     """Refuses what another web page sends, except that it may link here."""
-    site, origin = headers.one("sec-fetch-site"), headers.one("origin")
+    site, origin = _one(headers, "sec-fetch-site"), _one(headers, "origin")
     other = RefusedRequest(
         HTTPStatus.FORBIDDEN, "OtherSite", "the request comes from another web site"
     )
     if scope["method"] in SAFE_METHODS:
-        link = headers.one("sec-fetch-mode") == "navigate"
-        top = headers.one("sec-fetch-dest") in ("document", "")
+        link = _one(headers, "sec-fetch-mode") == "navigate"
+        top = _one(headers, "sec-fetch-dest") in ("document", "")
         return other if site and site not in OWN_SITE and not (link and top) else None
     if site and site not in OWN_SITE:
         return other
-    if origin and urlsplit(origin).netloc.lower() != headers.one("host").lower():
+    if origin and urlsplit(origin).netloc.lower() != _one(headers, "host").lower():
         return other
-    if not site and not origin and not headers.one("authorization"):
+    if not site and not origin and not _one(headers, "authorization"):
         # Every browser sends one of them; without, a cookie says nothing about who asks.
         return other
     return None
 
 
-def _check_length(headers: _Headers, most: int) -> RefusedRequest | None:
-    length = headers.one("content-length")
+def _check_length(headers: Headers, most: int) -> RefusedRequest | None:
+    length = _one(headers, "content-length")
     if not length:
         return None
     if not length.isascii() or not length.isdigit():
         return RefusedRequest(
             HTTPStatus.BAD_REQUEST, "BadRequest", "the length of the body is unclear"
         )
-    return _too_large(most) if int(length) > most else None
-
-
-def _too_large(most: int) -> RefusedRequest:
+    if int(length) <= most:
+        return None
     what = f"the body is larger than {most >> 20} MB"
     return RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "BodyTooLarge", what)
 
 
-def _cookie_value(cookies: Sequence[str], name: str) -> str:
-    pairs = (part.strip().partition("=") for line in cookies for part in line.split(";"))
+def _cookie_value(headers: Headers, name: str) -> str:
+    """Returns a cookie; one that was sent twice with different values matches nothing."""
+    parts = ";".join(headers.getlist("cookie")).split(";")
+    pairs = (part.strip().partition("=") for part in parts)
     values = {value for key, _, value in pairs if key == name}
     return values.pop() if len(values) == 1 else ""
-
-
-class _BoundedBody:
-    """Stops a body that is longer than it may be, whatever its header says."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._most = most
-        self._left = most
-        self._answered = False
-
-    async def receive(self) -> Message:
-        message = await self._receive()
-        self._left -= len(message.get("body", b""))
-        # The application sees a client that left; `send` answers in its place.
-        return {"type": "http.disconnect"} if self._left < 0 else message
-
-    async def send(self, message: Message) -> None:
-        if self._left >= 0:
-            await self._send(message)
-        elif not self._answered:
-            self._answered = True
-            await _refuse(self._scope, self._send, _too_large(self._most))
 
 
 def _with_headers(send: Send) -> Send:
@@ -314,17 +282,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return guarded
-
-
-async def _refuse(scope: Scope, send: Send, refusal: RefusedRequest) -> None:
-    if str(scope["path"]).startswith(PROGRAM_PATHS):
-        document = problem(refusal.status, refusal.kind, refusal.message, remedies=refusal.remedies)
-        kind, body = PROBLEM_TYPE, problem_body(document)
-    else:
-        kind, body = "text/html; charset=utf-8", error_page(refusal.status, refusal.message)
-    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
-    if refusal.status is HTTPStatus.UNAUTHORIZED:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": int(refusal.status), "headers": headers})
-    body = b"" if scope["method"] == "HEAD" else body
-    await send({"type": "http.response.body", "body": body})

@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 from signoff.app.home import Home
 from signoff.errors import OperatorError, UsageError
 from signoff.sqlite_errors import translate_errors
-from signoff.web.private_db import open_private, private_path
+from signoff.web.access import open_private, private_path
 
 KEEP_SECONDS = 7 * 86400.0
 LOCKS = 64

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 
 from signoff import errors as er
+from signoff.app.next_commands import next_command
 from signoff.documents.control_characters import json_text
+from signoff.pages.html import Content, tag
+from signoff.remedies import OpenPage
 from signoff.web.idempotency import KeyReused
 
 PROBLEM_TYPE = "application/problem+json"
-API_PREFIX = "/api/"
+MCP_PATH = "/mcp"
+PROGRAM_PATHS = ("/api/", MCP_PATH)
+"""What programs call: they get problems as data, not as pages."""
 
 _STATUS: tuple[tuple[type[er.SignoffError], HTTPStatus], ...] = (
     (er.NameTaken, HTTPStatus.CONFLICT),
@@ -78,3 +88,70 @@ def problem_of(error: er.SignoffError) -> dict[str, Any]:
 def problem_body(document: Mapping[str, Any]) -> bytes:
     """Returns a document as bytes that are safe to print."""
     return json_text(document, default=str).encode("utf-8", "replace")
+
+
+def problem_response(path: str, document: Mapping[str, Any]) -> Response:
+    """Returns a problem as a document, or as a page that needs no project to be shown."""
+    status = HTTPStatus(document["status"])
+    headers = {
+        # The database is locked by another process, which takes a moment.
+        HTTPStatus.SERVICE_UNAVAILABLE: {"retry-after": "1"},
+        HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"},
+    }.get(status)
+    if path.startswith(PROGRAM_PATHS):
+        return Response(problem_body(document), status, headers, media_type=PROBLEM_TYPE)
+    page = _error_page(status, str(document["detail"]))
+    return Response(page.encode("utf-8", "replace"), status, headers, media_type="text/html")
+
+
+def _error_page(status: HTTPStatus, detail: str) -> str:
+    asks_login = status is HTTPStatus.UNAUTHORIZED
+    title = "Log in" if asks_login else status.phrase
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", f"{title} · signoff"),
+        tag("link", rel="stylesheet", href="/static/style.css"),
+    )
+    home = tag("p", tag("a", "All runs", href="/"))
+    content = _LOGIN if asks_login else (tag("p", detail), home)
+    body = tag("body", tag("main", tag("h1", title), content, class_="error-page"))
+    return f"<!doctype html>{tag('html', head, body, lang='en')}"
+
+
+_LOGIN: Content = (
+    tag("p", "This page belongs to the user who started it. To log in here, open a login link."),
+    tag("p", "In the project's folder, ", next_command(OpenPage()), "."),
+    # A link from another site arrives without the cookie; one from this page has it.
+    tag("p", "Already logged in? ", tag("a", "Open this page", href=""), "."),
+)
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Has all errors of an application answered in the form that the caller expects."""
+
+    @app.exception_handler(er.SignoffError)
+    def _known(request: Request, error: Exception) -> Response:
+        return problem_response(request.url.path, problem_of(cast(er.SignoffError, error)))
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(request: Request, error: Exception) -> Response:
+        places = tuple(
+            {"where": ".".join(map(str, each["loc"])), "what": each["msg"], "fix": ""}
+            for each in cast(RequestValidationError, error).errors()
+        )
+        detail = "; ".join(f"{each['where']}: {each['what']}" for each in places)
+        found = problem(422, "InvalidRequest", detail, problems=places)
+        return problem_response(request.url.path, found)
+
+    @app.exception_handler(HTTPException)
+    def _http(request: Request, error: Exception) -> Response:
+        status, detail = cast(HTTPException, error).status_code, cast(HTTPException, error).detail
+        return problem_response(request.url.path, problem(status, "HttpError", str(detail)))
+
+    @app.exception_handler(Exception)
+    def _unknown(request: Request, error: Exception) -> Response:
+        detail = "signoff itself is at fault; its log has the details"
+        found = problem(500, type(error).__name__, detail)
+        return problem_response(request.url.path, found)

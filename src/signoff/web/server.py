@@ -11,14 +11,12 @@ from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
 from types import FrameType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import uvicorn
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
-from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,18 +24,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from signoff._version import __version__
 from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
-from signoff.errors import SignoffError
 from signoff.mcp.http import HttpApp
-from signoff.web import api, live, login, views
-from signoff.web.access import Access, cookie_name
-from signoff.web.api.prefix import API
-from signoff.web.error_page import error_page
-from signoff.web.feed import LiveFeed
-from signoff.web.guard import MCP_PATH, RequestGuard
+from signoff.web import live
+from signoff.web.access import SESSION_SECONDS, Access, cookie_name
+from signoff.web.api import documents, inbox, runs, workflows
+from signoff.web.guard import CALLER, LOGIN_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
-from signoff.web.page_cache import PageCache
-from signoff.web.problems import API_PREFIX, PROBLEM_TYPE, problem, problem_body, problem_of
-from signoff.web.projects import ProjectPool
+from signoff.web.live import LiveFeed, PageCache
+from signoff.web.problems import MCP_PATH, answer_errors, problem, problem_response
+from signoff.web.route_params import ProjectPool
+from signoff.web.views import frame, home, passkeys, request, run, start
 
 if TYPE_CHECKING:
     from signoff.mcp.access import ServerOptions
@@ -45,6 +41,9 @@ if TYPE_CHECKING:
 GZIP_FROM_BYTES = 1024
 GZIP_LEVEL = 5
 """Nearly as small as the highest level, in a fraction of its time."""
+
+login = APIRouter(include_in_schema=False)
+"""Logging in by a link that works once, and logging out."""
 
 
 class PageApp:
@@ -82,7 +81,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app = FastAPI(
         title="signoff",
         version=__version__,
-        openapi_url=f"{API}/openapi.json",
+        openapi_url=f"{documents.API}/openapi.json",
         # The interactive pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
@@ -93,12 +92,14 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app.state.projects, app.state.feed, app.state.keys = projects, feed, keys
     app.state.access, app.state.cookie, app.state.hosts = access, cookie, tuple(hosts)
     app.state.followed = FollowedRuns()
-    for router in (login.router, live.router, *views.ROUTERS, *api.ROUTERS):
-        app.include_router(router)
+    pages = (live, frame, home, run, request, start, passkeys)
+    for each in (login, *(module.router for module in (*pages, workflows, runs, inbox))):
+        app.include_router(each)
     app.mount("/static", _Static(directory=str(files("signoff.web") / "static")))
     app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
-    _answer_errors(app)
-    _describe(app)
+    answer_errors(app)
+    # The documented way to change how an application describes itself.
+    app.openapi = partial(documents.describe, app)  # type: ignore[method-assign]
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     cached = PageCache(zipped, lambda: feed.version)
     return PageApp(RequestGuard(cached, access, cookie=cookie, hosts=hosts), app, feed)
@@ -108,18 +109,6 @@ def _mcp_options(project: Project, access: Access) -> ServerOptions:
     from signoff.mcp.access import ServerOptions
 
     return ServerOptions(project.cwd, dict(os.environ), page=access.address)
-
-
-def _describe(app: FastAPI) -> None:
-    """Lets the application describe itself as its clients see it."""
-    from signoff.web.api.description import describe
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = describe(app)
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]  # the documented way to change it
 
 
 class _Static(StaticFiles):
@@ -132,42 +121,42 @@ class _Static(StaticFiles):
         return response
 
 
-def _answer_errors(app: FastAPI) -> None:
-    """Answers errors in the form that the caller expects."""
-
-    @app.exception_handler(SignoffError)
-    def _known(request: Request, error: Exception) -> Response:
-        return error_response(request, problem_of(cast(SignoffError, error)))
-
-    @app.exception_handler(RequestValidationError)
-    def _invalid(request: Request, error: Exception) -> Response:
-        places = tuple(
-            {"where": ".".join(map(str, each["loc"])), "what": each["msg"], "fix": ""}
-            for each in cast(RequestValidationError, error).errors()
-        )
-        detail = "; ".join(f"{each['where']}: {each['what']}" for each in places)
-        return error_response(request, problem(422, "InvalidRequest", detail, problems=places))
-
-    @app.exception_handler(HTTPException)
-    def _http(request: Request, error: Exception) -> Response:
-        status, detail = cast(HTTPException, error).status_code, cast(HTTPException, error).detail
-        return error_response(request, problem(status, "HttpError", str(detail)))
-
-    @app.exception_handler(Exception)
-    def _unknown(request: Request, error: Exception) -> Response:
-        detail = "signoff itself is at fault; its log has the details"
-        return error_response(request, problem(500, type(error).__name__, detail))
+@login.get(LOGIN_PATH)
+def log_in(request: Request, key: str = "", to: str = "/") -> Response:
+    """Exchanges the key of a login link for a session, and opens a page of this server."""
+    access: Access = request.app.state.access
+    secret = access.open_session(key)
+    response = RedirectResponse(to if _is_own(to) else "/", HTTPStatus.SEE_OTHER)
+    if secret is None and request.scope[CALLER] is not None:
+        # A used link in the history of a browser that is still logged in.
+        return response
+    if secret is None:
+        return problem_response(LOGIN_PATH, problem(HTTPStatus.UNAUTHORIZED, "NotLoggedIn", ""))
+    response.set_cookie(
+        request.app.state.cookie,
+        secret,
+        max_age=int(SESSION_SECONDS),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
 
 
-def error_response(request: Request, document: dict[str, object]) -> Response:
-    """Returns a problem as a document or as a page."""
-    status = int(str(document["status"]))
-    # The database is locked by another process, which takes a moment.
-    headers = {"retry-after": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
-    if request.url.path.startswith(API_PREFIX):
-        return Response(problem_body(document), status, headers, media_type=PROBLEM_TYPE)
-    page = error_page(status, str(document["detail"]))
-    return Response(page, status, headers, media_type="text/html")
+@login.post("/logout")
+def log_out(request: Request) -> Response:
+    """Ends the session of this browser."""
+    access: Access = request.app.state.access
+    cookie: str = request.app.state.cookie
+    access.close_session(request.cookies.get(cookie, ""))
+    response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+    response.delete_cookie(cookie, httponly=True, samesite="strict")
+    return response
+
+
+def _is_own(to: str) -> bool:
+    """Tells whether an address is a path of this server: `//host` and `/\\host` are not."""
+    return to.startswith("/") and not to.startswith(("//", "/\\")) and to.isprintable()
 
 
 def listen(host: str, port: int) -> socket.socket:

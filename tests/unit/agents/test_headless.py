@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff._extras import install_command
-from signoff.agents import program_output
+from signoff.agents import headless
 from signoff.agents.claude import ClaudeAgent
 from signoff.agents.codex import CodexAgent
 from signoff.agents.headless import READ_ONLY
@@ -130,7 +130,7 @@ async def test_output_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 async def test_endless_output_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fill the memory."""
-    monkeypatch.setattr(program_output, "MAX_OUTPUT_BYTES", 1_000_000)
+    monkeypatch.setattr(headless, "MAX_OUTPUT_BYTES", 1_000_000)
     watcher = Watcher()
 
     with pytest.raises(AgentBadOutput, match="was stopped"):

@@ -1,7 +1,6 @@
 import pytest
 
-from signoff.contracts.blame import BadExpression
-from signoff.contracts.expressions import LONGEST, Expression, plain_cel
+from signoff.contracts.expressions import LONGEST, BadExpression, Expression, plain_cel
 from signoff.errors import StepFailed
 
 

@@ -13,7 +13,7 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.store.connection import LATEST
 from signoff.store.sqlite import SqliteStore
-from signoff.web import feed
+from signoff.web import live
 from signoff.web.access import Access
 from signoff.web.server import PageApp, create_app
 from tests.store_suite.journal_writer import start_run
@@ -179,7 +179,7 @@ async def test_a_silent_stream_has_a_heartbeat(
     app: ASGIApp, other: SqliteStore, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Proxies close connections on which nothing happens."""
-    monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.01)
     start_run(other, "first")
     async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
@@ -216,7 +216,7 @@ async def test_a_client_that_connects_a_hundred_times_leaves_nothing_behind(
 
     # Idle threads may have ended meanwhile.
     assert {name: n for name, n in leftovers(app).items() if n > before[name]} == {}
-    assert app.feed._subscriptions == set()
+    assert app.feed._boxes == set()
 
 
 def leftovers(app: PageApp) -> dict[str, int]:
@@ -235,7 +235,7 @@ async def test_a_stream_of_a_migrated_database_ends_and_another_works_once_it_ca
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its status is sent before the database is read, so an error can no longer be an answer."""
-    monkeypatch.setattr(feed, "FIRST_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(live, "FIRST_LOOK_SECONDS", 0.01)
     start_run(other, "first")
     await app.feed._projects.call(lambda it: it.store.rows())
     with closing(sqlite3.connect(other.path, isolation_level=None)) as newer:
@@ -271,22 +271,3 @@ async def test_a_database_that_cannot_be_read_is_tried_again(
         await asyncio.to_thread(run.append)
 
         assert (await reader.next())[0] == "change"
-
-
-async def test_an_old_row_does_not_replace_what_was_passed_on_meanwhile(
-    app: PageApp, project: Project, other: SqliteStore
-) -> None:
-    """A page that was made before a change would connect after it, and never hear of it."""
-    run = start_run(other, "first")
-    old = project.store.row("first")
-    await asyncio.to_thread(run.append)
-    new = project.store.row("first")
-
-    with app.feed.subscribe("first"):
-        app.feed._remember(new)
-        app.feed._remember(old)
-
-        missed = await app.feed.missed("first", (old.id, old.head))
-
-    assert missed is not None
-    assert missed.rows == (new,)

@@ -43,10 +43,10 @@ def add(name: str, out: Output) -> None:
     with open_here() as project:
         refuse_worker(project, "register passkeys")
         # Imported here because the web server's part needs its database.
-        from signoff.app.presence import check_name
+        from signoff.passkeys.key_file import check_name
         from signoff.web.access import Access
 
-        check_name(project.home, name)
+        check_name(project.home.passkeys, name)
         access = Access.of(project.home)
         try:
             base = _page(access.address())
@@ -67,10 +67,9 @@ def add(name: str, out: Output) -> None:
 def list_(out: Output) -> None:
     """List the passkeys of this project."""
     with open_here() as project:
-        from signoff.app.presence import passkeys_file
         from signoff.passkeys.key_file import HEADINGS, read_passkeys
 
-        found = read_passkeys(passkeys_file(project.home))
+        found = read_passkeys(project.home.passkeys)
     if out.as_json:
         out.json([asdict(each) | {"fingerprint": each.fingerprint} for each in found])
         return
@@ -90,10 +89,9 @@ def remove(name: str, out: Output) -> None:
     """
     with open_here() as project:
         refuse_worker(project, "remove passkeys")
-        from signoff.app.presence import passkeys_file
         from signoff.passkeys.key_file import remove_passkey
 
-        removed = remove_passkey(passkeys_file(project.home), name, project.clock.now())
+        removed = remove_passkey(project.home.passkeys, name, project.clock.now())
     if out.as_json:
         out.json(asdict(removed) | {"fingerprint": removed.fingerprint})
     else:
@@ -113,7 +111,7 @@ def verify(run: str | None, keys: Path | None, out: Output) -> None:
     changed.
     """
     with open_here() as project:
-        from signoff.app.presence import check_approvals
+        from signoff.app.signatures import check_approvals
 
         checks = check_approvals(project, run, keys)
     if out.as_json:

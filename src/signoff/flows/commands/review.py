@@ -19,7 +19,7 @@ from signoff.core.severity import Severity
 from signoff.documents.trust import VARIABLE as TRUST
 from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_no_changes, print_review
-from signoff.flows.files.prepared import NothingToReviewError
+from signoff.flows.files.selection import NothingToReviewError
 from signoff.flows.notation import NOTATION
 from signoff.notation import OptionKind
 from signoff.runtime.home_folder import VARIABLE
@@ -208,7 +208,7 @@ class _Review:
         from signoff.app.home import Home, expected_home
         from signoff.app.start import plan
         from signoff.flows.coverage import EXECUTES
-        from signoff.flows.files.prepared import covered, prepared
+        from signoff.flows.files.selection import covered, prepared
         from signoff.flows.review_flow import (
             OPTION,
             TARGET,
@@ -285,7 +285,7 @@ class _Review:
                 "--write and --baseline change the project; add --config-from worktree"
             )
         from signoff.app.home import init_home
-        from signoff.flows.files.base_tree import base_tree
+        from signoff.flows.files.git import base_tree
         from signoff.flows.files.selection import FileSelector
 
         repository = FileSelector(home.root, home.root).repository()
@@ -331,7 +331,7 @@ def _start(
 ) -> int:
     from signoff.app.start import start
     from signoff.cli.driving import drive
-    from signoff.flows.files.prepared import skipped_note
+    from signoff.flows.files.selection import skipped_note
     from signoff.flows.plan import plan as flow_plan
     from signoff.runtime.amounts import count
 

@@ -16,12 +16,12 @@ from signoff.core.words import FindingStatus
 from signoff.errors import WriteFailed
 from signoff.flows.coverage import run_coverage
 from signoff.flows.decision_file import add_decisions
-from signoff.flows.files.patch import unified_diff
-from signoff.flows.files.prepared import no_changes_note
-from signoff.flows.files.write_back import changed_files
+from signoff.flows.files.selection import no_changes_note
 from signoff.flows.state import FlowState, blocking_severities
 from signoff.flows.steps.decision_material import finding_line
+from signoff.flows.steps.ending import changed_files
 from signoff.review.artifact import locate_finding, place
+from signoff.review.diff import unified_diff
 from signoff.review.finding import describe_equal, group_equal
 from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.runtime.amounts import count

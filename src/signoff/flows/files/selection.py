@@ -3,17 +3,22 @@
 A file that is named is reviewed whatever it is called. In folders, what git ignores, hidden,
 generated, vendored and lock files and those of `.signoffignore` are left out and named; so are
 files that are binary or empty. A file that is too large or unreadable is missing from the review.
+The files are read once, before the run starts, and everything after works on that copy.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from signoff.documents.globs import matches
 from signoff.errors import UsageError
+from signoff.flows.constraint_file import read_constraints
+from signoff.flows.decision_file import read_decisions
 from signoff.flows.files.git import ChangedFile, Repository
 from signoff.flows.files.skipping import (
     Skip,
@@ -28,7 +33,191 @@ from signoff.flows.files.skipping import (
     skip_by_name,
     skip_folder,
 )
-from signoff.review.coverage import ReviewCoverage
+from signoff.flows.flow import Flow
+from signoff.flows.state import FILE_WARNINGS
+from signoff.flows.step import StepKind
+from signoff.review.artifact import ArtifactVersion
+from signoff.review.constraint import Constraint
+from signoff.review.coverage import NotRead, ReviewCoverage, by_reason
+from signoff.review.lasting_decision import LastingDecision, dismissed_before, ignored_rules
+from signoff.runtime.amounts import count
+
+
+class NothingToReviewError(UsageError):
+    """No file is left that a critic could read."""
+
+    def __init__(self, selection: Selection) -> None:
+        lines = ["there is nothing to review", *selection.coverage.lines()]
+        super().__init__("; ".join(lines))
+        self.selection = selection
+
+
+def read_files(flow: Flow) -> dict[str, Any]:
+    """Returns the files of a flow as parameters of its run; raises `UsageError` if it has none."""
+    return prepared(flow, select(flow))
+
+
+def select(flow: Flow) -> Selection:
+    """Returns the files that a flow's `artifact` names."""
+    source = flow.config.artifact
+    if source is None:
+        raise UsageError("the flow names no files: it has no artifact")
+    selector = FileSelector(flow.root, flow.root)
+    if source.since is not None:
+        return selector.changed_since(source.since, source.every_path, source.intent)
+    return selector.select(source.every_path, source.globs)
+
+
+def prepared(
+    flow: Flow,
+    selection: Selection,
+    *,
+    decisions: Sequence[LastingDecision] | None = None,
+    trusted: Mapping[str, str] | None = None,
+    unchecked: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Returns a selection as parameters of a run; raises `NothingToReviewError` if it is empty.
+
+    `decisions` are those of the project unless others are given, and `trusted` the texts whose
+    comments may dismiss findings. `unchecked` are constraints that are left out, and why.
+    """
+    source = flow.config.artifact
+    unmatched = _unmatched(source.globs if source is not None else (), selection)
+    selection = covered(flow, selection)
+    if not selection.files:
+        raise NothingToReviewError(selection)
+    every_line = source is not None and source.all_lines
+    warnings = [*unmatched, *unknown_ignores(flow, selection.files)]
+    known = read_decisions(flow.home) if decisions is None else decisions
+    version, renamed = ArtifactVersion(selection.files), selection.renamed
+    today = date.today()  # noqa: DTZ011  # decisions hold by the user's own calendar
+    return {
+        **({FILE_WARNINGS: warnings} if warnings else {}),
+        "files": dict(selection.files),
+        "base": {} if every_line else dict(selection.base),
+        "renamed": dict(selection.renamed),
+        "deleted": list(selection.deleted),
+        "skipped": dict(selection.skipped),
+        "unchecked": dict(unchecked or {}),
+        "intent": selection.intent or (source.intent if source else ""),
+        "trusted": dict(trusted) if trusted is not None else None,
+        "decisions": [each.to_json() for each in dismissed_before(known, version, renamed, today)],
+        "rule_decisions": [
+            each.to_json() for each in known if each.all_like and not each.has_ended(today)
+        ],
+    }
+
+
+def _unmatched(globs: Sequence[str], selection: Selection) -> list[str]:
+    """Returns a warning for each pattern that is about no file: it may be misspelled."""
+    paths = (*selection.files, *selection.skipped)
+    return [
+        f"artifact.globs: {pattern!r} matches no file"
+        for pattern in globs
+        if not pattern.startswith("!") and not any(matches([pattern], path) for path in paths)
+    ]
+
+
+def covered(flow: Flow, selection: Selection) -> Selection:
+    """Returns a selection without the files that no critic reads against any constraint.
+
+    In a folder or a change, a rule leaves them out. A file that the user named is missing from the
+    review, because whoever names a file expects a verdict about it.
+    """
+    rules = [each for step in flow.of_kind(StepKind.CRITIQUE) for each in flow.selected(step)]
+    unruled = [path for path in selection.files if not any(r.applies_to(path) for r in rules)]
+    if not rules or not unruled:
+        return selection
+
+    def why(path: str) -> Skip:
+        return Skip.UNCOVERED if path in selection.named else Skip.UNRULED
+
+    return replace(
+        selection,
+        files={path: text for path, text in selection.files.items() if path not in unruled},
+        base={path: text for path, text in selection.base.items() if path not in unruled},
+        skipped={**selection.skipped, **{path: why(path).value for path in unruled}},
+    )
+
+
+def skipped_note(selection: Selection) -> str:
+    """Returns how many files are not read and why, for a sentence; empty if all are."""
+    found = selection.coverage
+    parts = {"not read": found.missed, "left out": found.left_out}
+    return "".join(f"; {title}: {_counts(each)}" for title, each in parts.items() if each)
+
+
+def no_changes_note(selection: Selection) -> str:
+    """Returns why a change has nothing to review, for a line of its own."""
+    found = selection.coverage
+    parts = {"not read": found.missed, "left out": found.left_out}
+    facts = [f"{_counts(each)} {title}" for title, each in parts.items() if each]
+    if selection.deleted:
+        facts.append(f"{count(len(selection.deleted), 'file')} deleted")
+    return f"nothing to review: {', '.join(facts) or 'no file has changed'}"
+
+
+def _counts(entries: Sequence[NotRead]) -> str:
+    return ", ".join(f"{len(names)} {why}" for why, names in by_reason(entries).items())
+
+
+MOST_SHOWN = 20
+"""Comments and rules that are listed; a file may have any number of them."""
+_PRESETS = Path(__file__).parents[1] / "presets"
+
+
+def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
+    """Returns a warning for each comment that names an unknown rule, with its file and line."""
+    comments = ignored_rules(files)
+    own = rule_names(flow.constraints)
+    unknown = [each for each in comments if each[2] not in own]
+    if not unknown:
+        return []
+    checked = _checked_by_programs(flow)
+    every = own | rule_names(_other_constraints(flow.home))
+    listed = sorted(own)[:MOST_SHOWN]
+    rules = ", ".join([*listed, *(["..."] if len(own) > len(listed) else [])])
+    return [
+        f"{path}:{line}: ignores the unknown rule {name!r} (rules: {rules})"
+        for path, line, name in unknown
+        if name not in every and not _may_be_of_program(name, checked)
+    ][:MOST_SHOWN]
+
+
+def rule_names(constraints: Iterable[Constraint]) -> set[str]:
+    """Returns every name that a comment may use: of constraints, of rules, and of both."""
+    names: set[str] = set()
+    for each in constraints:
+        rules = {rule.id for rule in each.rules}
+        names |= {each.id, *rules, *(f"{each.id}/{rule}" for rule in rules)}
+    return names
+
+
+def _checked_by_programs(flow: Flow) -> set[str]:
+    """Returns the constraints that a program checks: it has rules of its own."""
+    return {
+        constraint.id
+        for step in flow.of_kind(StepKind.CRITIQUE)
+        for constraint in flow.selected(step)
+        if any(flow.capabilities(a).deterministic for a in flow.reviewers(step, constraint))
+    }
+
+
+def _may_be_of_program(name: str, checked: set[str]) -> bool:
+    constraint, slash, _rule = name.partition("/")
+    return constraint in checked if slash else bool(checked)
+
+
+def _other_constraints(home: Path | None) -> list[Constraint]:
+    """Returns the constraints of the project and of the presets; invalid files are left out."""
+    return read_constraints(list(_constraint_files(home)), [], [])
+
+
+def _constraint_files(home: Path | None) -> Iterator[Path]:
+    if home is not None:
+        yield from (home / "constraints").glob("**/*.y*ml")
+    yield from _PRESETS.glob("*/home/constraints/**/*.yaml")
+
 
 Skipped = MutableMapping[str, str]
 """Files that are not read, each with the value of its `Skip`."""

@@ -36,6 +36,7 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
+from signoff.flows.steps.critic import Verifier, second_look
 from signoff.flows.steps.critique import Reading, format_issues, undecided
 from signoff.flows.steps.decision_material import (
     finding_lines,
@@ -54,7 +55,6 @@ from signoff.flows.steps.updates import (
     with_best,
     with_round,
 )
-from signoff.flows.steps.verify import Verifier, second_look
 from signoff.flows.steps.work_order import bill_of
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import locate

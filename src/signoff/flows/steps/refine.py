@@ -25,8 +25,7 @@ from signoff.core.one_line import cut, one_line
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request, Response
 from signoff.errors import AgentBadOutput
-from signoff.flows.files.end import stored_path
-from signoff.flows.files.patch import unified_diff
+from signoff.flows.end_view import stored_path
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
 from signoff.flows.step import WorkflowStep
@@ -44,7 +43,7 @@ from signoff.flows.steps.work_order import (
     wanted_edits,
 )
 from signoff.review.adjudication import Adjudication
-from signoff.review.diff import answered_by, tie_hunks, tie_requests, word_change_pct
+from signoff.review.diff import answered_by, tie_hunks, tie_requests, unified_diff, word_change_pct
 from signoff.review.edit import EditResult, apply_edits
 from signoff.review.findings import Ledger
 from signoff.review.prompts import refinement_prompt

@@ -1,17 +1,34 @@
-"""The documents of the REST interface, as they are described to its clients."""
+"""The documents of the REST interface, and its description in OpenAPI 3.1."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import FastAPI, Header
+from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from signoff._version import __version__
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState, RequestKind
 from signoff.core.severity import Severity
 from signoff.core.words import Label
+from signoff.web.problems import PROBLEM_TYPE
+
+API = "/api/v1"
 
 Json = dict[str, Any]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="Any text of your own, unique to this request. If you get no answer, send "
+        "the request again with the same key: it counts once.",
+    ),
+]
+
 TARGET_HELP = (
     "A workflow of the list, named as the command line takes it: its name, its `target`, "
     "`scheme:name`, or its file or module."
@@ -326,3 +343,55 @@ class CancelDocument(BaseModel):
 
 
 RunDocument.model_rebuild()
+
+
+_TEXT = """\
+The use cases of signoff as resources, for programs on this machine.
+
+Send a bearer token (`Authorization: Bearer ...`). Its scope says what it may do: `read`; `operate`
+starts, cancels and resumes runs; `decide` also answers requests. A token for an agent never has
+`decide`.
+
+Errors are problem details with a stable `kind`. Lists have a `next` that is the `cursor` of the
+following page. Starts and answers take an `Idempotency-Key`.
+"""
+_TAGS = {
+    "workflows": "What can be started.",
+    "runs": "Start, follow, cancel and resume runs.",
+    "review": "What a review has found and changed.",
+    "inbox": "Requests to humans, and their answers.",
+    "events": "What happens, as it happens and as it was recorded.",
+    "spend": "What runs have cost.",
+    "exports": "A whole run as one document.",
+}
+_PROBLEM = {
+    "description": "Refused or failed; `kind` says why.",
+    "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
+}
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Returns the description of all routes, as the clients of an application see it."""
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    document = get_openapi(
+        title="signoff",
+        version=__version__,
+        summary="Durable reviews of AI work, over HTTP.",
+        description=_TEXT,
+        routes=app.routes,
+        tags=[{"name": name, "description": text} for name, text in _TAGS.items()],
+    )
+    parts = document.setdefault("components", {})
+    schemas = parts.setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"token": []}]
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = _PROBLEM
+    app.openapi_schema = document
+    return document

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 
 from signoff.app.answering import (
     LONGEST_NUMBER,
@@ -16,31 +17,17 @@ from signoff.app.answering import (
     request_line,
     request_to_json,
 )
-from signoff.app.hand_over import ensure_worker, wake
+from signoff.app.hand_over import continue_run
 from signoff.app.project import Project
 from signoff.app.runs import catch_up
 from signoff.errors import RequestClosed
 from signoff.runtime.store_port import InboxItem
 from signoff.web.access import Caller
-from signoff.web.api.documents import AnswerDocument, RequestDocument, RequestInfo
-from signoff.web.api.prefix import API
-from signoff.web.api.remote import remote_request
-from signoff.web.callers import Decider
+from signoff.web.api.documents import API, AnswerDocument, Key, RequestDocument, RequestInfo
 from signoff.web.idempotency import IdempotencyKeys
-from signoff.web.projects import OpenProject
+from signoff.web.route_params import Decider, OpenProject
 
 Number = Annotated[int, Path(ge=1, lt=10**LONGEST_NUMBER, description="A request's number.")]
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=255,
-        description="Any text of your own, unique to this request. If you get no answer, send "
-        "the request again with the same key: it counts once.",
-    ),
-]
-
 TITLE_CHARACTERS = 80
 LISTED_CHARACTERS = 200
 """How much of a prompt a list has; a prompt to an agent can fill a page."""
@@ -83,8 +70,7 @@ def answer_request(
         item = _record(project, number, body, caller, repeated=claim.repeated)
     catch_up(project, item.run, repair=False)
     if body.resume:
-        wake(project, item.run)
-        ensure_worker(project)
+        continue_run(project, item.run)
     return _document(project, project.store.item(number))
 
 
@@ -121,3 +107,12 @@ def _same(item: InboxItem, text: str) -> bool:
 
 def _document(project: Project, item: InboxItem) -> RequestDocument:
     return RequestDocument.model_validate(remote_request(request_to_json(project, item)))
+
+
+_LOCAL = frozenset({"commands", "file", "prompt_file"})
+"""What a request has for someone at this machine."""
+
+
+def remote_request(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a request without what is of use only at this machine."""
+    return {name: value for name, value in request.items() if name not in _LOCAL}

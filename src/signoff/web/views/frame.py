@@ -1,88 +1,52 @@
-"""What the routes of all pages share: the frame around a page, its answer, and form fields."""
+"""The frame of every page: head, navigation, main part, footer.
+
+There are no inline scripts or styles, so the server can forbid them. Everything works without the
+scripts: they only refresh a page while its run continues.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
-from urllib.parse import parse_qs
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from signoff.app.hand_over import ensure_worker, wake
-from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
-from signoff.errors import UsageError
-from signoff.pages.document import Frame, Live, document
-from signoff.pages.html import Content
-from signoff.pages.parts import run_path
+from signoff.pages.html import Content, Markup, run_path, tag
 from signoff.runtime.store_port import RunRow
-from signoff.web.access import Caller
-from signoff.web.guard import CALLER
-from signoff.web.projects import ProjectPool
+from signoff.web.route_params import caller_of
 
-MOST_FIELDS = 500
-"""Fields of a form; the largest one has a few for each question that it asks."""
+SCRIPTS = ("/static/htmx.min.js", "/static/hx-sse.min.js", "/static/page.js")
+HTMX_CONFIG = (
+    '{"includeIndicatorCSS":false,"history":false,"defaultSettleDelay":0,'
+    # What a reader has opened or typed stays as it is when a page is refreshed.
+    '"morphIgnore":["data-htmx-powered","open"],'
+    # An error must not replace what is on the screen; the next event refreshes it.
+    '"noSwap":[204,304,"4xx","5xx"]}'
+)
+LINKS = {"/": "Inbox and runs", "/workflows": "Start a run", "/spend": "Spend"}
+"""The navigation: addresses, and what they are called."""
 
-
-class FormFields:
-    """The fields of a form that a browser has sent."""
-
-    def __init__(self, body: bytes) -> None:
-        text = body.decode("utf-8", "replace")
-        try:
-            self._values = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
-        except ValueError as error:
-            raise UsageError(f"a form has at most {MOST_FIELDS} fields") from error
-
-    def one(self, name: str) -> str:
-        """Returns the value of a field; empty if it was not sent."""
-        # Browsers send line breaks as CR LF, whatever the text had.
-        return self._values.get(name, [""])[0].replace("\r\n", "\n")
-
-    def all(self, name: str) -> list[str]:
-        """Returns the values of a field that may have several."""
-        return self._values.get(name, [])
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all fields."""
-        return list(self._values)
-
-    def __contains__(self, name: str) -> bool:
-        """Whether a field was sent."""
-        return name in self._values
+router = APIRouter(include_in_schema=False)
 
 
-async def _read_form(request: Request) -> FormFields:
-    return FormFields(await request.body())
+@router.get("/static/report.css")
+def report_style() -> Response:
+    """Sends the style sheet of reports, which the pages share."""
+    style = resources.files("signoff.pages").joinpath("style.css").read_bytes()
+    return Response(style, media_type="text/css")
 
 
-SentForm = Annotated[FormFields, Depends(_read_form)]
-"""The type of a route's parameter that gets the fields of a form."""
+@dataclass(frozen=True)
+class Live:
+    """How a page follows what changes."""
 
-
-def caller_of(request: Request) -> Caller:
-    """Returns who sent a request; the guard lets no page be opened by anyone else."""
-    caller: Caller = request.scope[CALLER]
-    return caller
-
-
-def projects_of(request: Request) -> ProjectPool:
-    """Returns the open projects of this server."""
-    pool: ProjectPool = request.app.state.projects
-    return pool
-
-
-def followed_runs(request: Request) -> FollowedRuns:
-    """Returns the runs that this server keeps in memory."""
-    runs: FollowedRuns = request.app.state.followed
-    return runs
-
-
-def continue_run(project: Project, run: str) -> None:
-    """Hands a run to a worker that continues it."""
-    wake(project, run)
-    ensure_worker(project)
+    events: str
+    """The address of the events; each is a reason to look again."""
+    page: str
+    """The address of the page itself."""
 
 
 def events_path(row: RunRow) -> str:
@@ -100,8 +64,79 @@ def show_page(
     wide: bool = False,
     status: int = 200,
 ) -> Response:
-    """Returns a whole page."""
-    waiting = len(project.store.waiting())
-    frame = Frame(project.home.root.name, caller_of(request).name, waiting, here)
-    page = document(frame, title, *main, live=live, wide=wide)
+    """Returns a whole page; with `live`, its main part follows what changes.
+
+    `here` is the entry of the navigation that is shown as the current one.
+    """
+    name = project.home.root.name
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="htmx-config", content=HTMX_CONFIG) if live else None,
+        tag("title", f"{title} · {name} · signoff"),
+        tag("link", rel="stylesheet", href="/static/style.css"),
+        tag("link", rel="icon", href="/static/favicon.svg", type="image/svg+xml"),
+    ]
+    body = [
+        tag("a", "Skip to content", href="#main", class_="skip"),
+        _header(caller_of(request).name, len(project.store.waiting()), here, live),
+        tag("main", _followed(main, live), id="main", tabindex=-1, class_="wide" if wide else None),
+        tag("footer", tag("p", f"signoff · project {name} · times are UTC")),
+        # Not deferred: htmx starts when the page is complete, and would not wait for the others
+        # if they arrived late. The page would never connect, or not notice that it has.
+        [tag("script", src=each) for each in SCRIPTS] if live else None,
+    ]
+    page = f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
     return HTMLResponse(page.encode("utf-8", "replace"), status)
+
+
+def _header(user: str, waiting: int, here: str, live: Live | None) -> Markup:
+    count = tag("span", waiting, class_="count", aria_label=f"{waiting} pending")
+    links = [
+        tag(
+            "a",
+            words,
+            count if waiting and address == "/" else None,
+            href=address,
+            aria_current="page" if address == here else None,
+        )
+        for address, words in LINKS.items()
+    ]
+    leave = tag("form", tag("button", "Log out", class_="small"), method="post", action="/logout")
+    inside = [
+        tag("a", "signoff", href="/", class_="brand"),
+        tag("nav", links, aria_label="Main", id="top-links"),
+        _listener(live),
+        tag("span", user, class_="soft small", title="Your name in answers"),
+        leave,
+    ]
+    return tag("header", tag("div", inside, class_="bar"), class_="top")
+
+
+def _followed(main: Content, live: Live | None) -> Markup:
+    """Returns the main part; a page that is followed no longer has it too, to be refreshed to."""
+    # The page is fetched again, and only what differs is changed: focus and scroll stay.
+    refresh: Mapping[str, str] = (
+        {}
+        if live is None
+        else {
+            "hx-get": live.page,
+            "hx-trigger": "signoff:refresh from:body",
+            "hx-select": "#live",
+            "hx-select-oob": "#top-links:outerMorph",
+            "hx-target": "#live",
+            "hx-swap": "outerMorph",
+            "hx-sync": "this:replace",
+        }
+    )
+    return tag("div", main, id="live", **refresh)
+
+
+def _listener(live: Live | None) -> Markup | None:
+    if live is None:
+        return None
+    state = tag("span", "connecting", id="live-state", class_="small soft", role="status")
+    # Outside of the part that is refreshed, so that the connection outlives each refresh.
+    options = {"hx-sse:connect": live.events, "hx-swap": "none"}
+    return tag("div", state, id="listener", class_="listener", **options)

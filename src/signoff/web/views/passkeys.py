@@ -1,82 +1,87 @@
-"""Registering passkeys, and what a browser needs to sign with one."""
+"""The pages about passkeys: registering them, and what a browser needs to sign with one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
-from signoff.app.answering import answer_to_sign
-from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
-from signoff.app.presence import (
-    Registration,
+from signoff.errors import NotAllowed, SignatureRefused, SignoffError, UsageError
+from signoff.pages.html import Content, scrollable, table, tag
+from signoff.passkeys.key_file import HEADINGS, Passkey, read_passkeys
+from signoff.passkeys.presence import (
+    Proof,
     confirmation_options,
     created_passkey,
-    passkeys_file,
     register,
     registration_options,
-    signing_options,
 )
-from signoff.core.requests import needs_presence
-from signoff.errors import NotAllowed, SignatureRefused, SignoffError
-from signoff.pages.passkeys import new_passkey_page, passkeys_page
-from signoff.passkeys.key_file import Passkey, read_passkeys
 from signoff.web.access import Access, Caller
-from signoff.web.callers import Decider
-from signoff.web.projects import OpenProject
-from signoff.web.views.frame import FormFields, SentForm, show_page
-from signoff.web.views.request import edited_content, host_for_passkeys, sent_answer, sent_proof
+from signoff.web.route_params import Decider, FormFields, OpenProject, SentForm
+from signoff.web.views.frame import show_page
+
+# A passkey belongs to a host name. Its signature also names the origin, the address with the port,
+# and only ours counts: every other page of this machine could ask for a signature for `localhost`.
+LOCAL_NAME = "localhost"
+NO_SCRIPT = "This needs JavaScript: only a script can ask your authenticator."
 
 router = APIRouter(include_in_schema=False)
-
-
-@router.post("/requests/{number}/challenge")
-def challenge(
-    request: Request, project: OpenProject, caller: Decider, number: int, form: SentForm
-) -> Response:
-    """Sends what a browser needs to sign the answer in a form; null if it needs no signature."""
-
-    def options() -> Mapping[str, Any] | None:
-        item = project.store.item(number)
-        answer = sent_answer(project, item, form, caller.name)
-        item, stored = answer_to_sign(project, number, answer, edited_content(form))
-        if not needs_presence(form_of(project, item), stored["value"]):
-            return None
-        host = host_for_passkeys(request)
-        return signing_options(project.home, item, stored, caller.name, host)
-
-    return _options(options)
 
 
 @router.get("/passkeys")
 def show_passkeys(request: Request, project: OpenProject) -> Response:
     """Shows who can sign approvals."""
-    found = read_passkeys(passkeys_file(project.home))
-    return show_page(request, project, "Passkeys", passkeys_page(found))
+    rows = [each.describe() for each in read_passkeys(project.home.passkeys)]
+    about = (
+        "Approvals that require presence are signed with one of these. To register another, run ",
+        tag("code", "signoff passkeys add NAME"),
+        " in a terminal. The list is in ",
+        tag("code", ".signoff/passkeys.json"),
+        "; commit it, and review its changes.",
+    )
+    none = tag("p", "There are none yet.", class_="notice")
+    found = scrollable("Passkeys", table(HEADINGS, rows)) if rows else none
+    return show_page(request, project, "Passkeys", tag("h1", "Passkeys"), tag("p", *about), found)
 
 
 @router.get("/passkeys/new")
-def show_new(request: Request, project: OpenProject, caller: Decider, key: str = "") -> Response:
+def show_new(request: Request, project: OpenProject, _caller: Decider, key: str = "") -> Response:
     """Shows the form that registers a passkey."""
-    registration = _registration(request, caller, key)
-    page = new_passkey_page(registration.name, key)
-    return show_page(request, project, "Register a passkey", page)
+    about = (
+        "Your browser creates a passkey in your authenticator: a security key, your phone or this "
+        "computer. It can then sign approvals in your name. If there are passkeys already, one of "
+        "them has to confirm it."
+    )
+    form = tag(
+        "form",
+        [tag("input", type="hidden", name=each) for each in ("created", "confirmation")],
+        tag("input", type="hidden", name="key", value=key),
+        tag("div", tag("button", "Create passkey", class_="yes"), class_="actions"),
+        _script("/passkeys/new"),
+        method="post",
+        action="/passkeys/new",
+        class_="answer card",
+    )
+    heading = tag("h1", f"Register passkey {_registered_name(request, key)}")
+    return show_page(request, project, "Register a passkey", heading, tag("p", about), form)
 
 
 @router.post("/passkeys/new/options")
 def new_options(
-    request: Request, project: OpenProject, caller: Decider, form: SentForm
+    request: Request, project: OpenProject, _caller: Decider, form: SentForm
 ) -> Response:
     """Sends what a browser needs to create a passkey."""
 
     def options() -> Mapping[str, Any]:
-        registration = _registration(request, caller, form.one("key"))
-        return registration_options(project.home, registration, host_for_passkeys(request))
+        key = form.one("key")
+        name, host = _registered_name(request, key), host_for_passkeys(request)
+        return registration_options(project.home.passkeys, key, name, host)
 
-    return _options(options)
+    return browser_options(options)
 
 
 @router.post("/passkeys/new/confirmation")
@@ -87,9 +92,9 @@ def confirm_options(
 
     def options() -> Mapping[str, Any] | None:
         new = _created(request, form, caller, project.clock.now())
-        return confirmation_options(project.home, new)
+        return confirmation_options(project.home.passkeys, new)
 
-    return _options(options)
+    return browser_options(options)
 
 
 @router.post("/passkeys/new")
@@ -101,24 +106,24 @@ def add(request: Request, project: OpenProject, caller: Decider, form: SentForm)
     if not access.use_registration(form.one("key")):
         # Two requests with the same link have both come this far.
         raise _used_up()
-    register(project.home, new, confirmation)
+    register(project.home.passkeys, new, confirmation)
     return RedirectResponse("/passkeys", 303)
 
 
 def _created(request: Request, form: FormFields, caller: Caller, at: float) -> Passkey:
-    created = sent_proof(request, form, "created")
+    created, key = sent_proof(request, form, "created"), form.one("key")
     if created is None:
         raise SignatureRefused("the browser has sent no passkey; registering one needs JavaScript")
-    registration = _registration(request, caller, form.one("key"))
-    return created_passkey(registration, created, at)
+    return created_passkey(key, _registered_name(request, key), caller.name, created, at)
 
 
-def _registration(request: Request, caller: Caller, key: str) -> Registration:
+def _registered_name(request: Request, key: str) -> str:
+    """Returns the name of the passkey that a link registers; raises `NotAllowed`."""
     access: Access = request.app.state.access
     name = access.registration(key)
     if name is None:
         raise _used_up()
-    return Registration(key, name, caller.name)
+    return name
 
 
 def _used_up() -> NotAllowed:
@@ -128,9 +133,60 @@ def _used_up() -> NotAllowed:
     )
 
 
-def _options(compute: Callable[[], Mapping[str, Any] | None]) -> Response:
+def signature_fields(number: int) -> Iterator[Content]:
+    """Yields what the form of a request needs to have its answer signed."""
+    link = tag("a", "passkey", href="/passkeys")
+    words = ("Approving needs the signature of a ", link, ". Rejecting does not.")
+    yield tag("input", type="hidden", name="assertion")
+    yield tag("p", *words, class_="small")
+    yield _script(f"/requests/{number}/challenge")
+
+
+def _script(address: str) -> Content:
+    return [
+        tag("p", class_="notice problem", hidden=True, role="alert", data_sign=address),
+        tag("noscript", tag("p", NO_SCRIPT, class_="notice problem")),
+        tag("script", src="/static/passkeys.js", defer=True),
+    ]
+
+
+def browser_options(compute: Callable[[], Mapping[str, Any] | None]) -> Response:
     """Returns options for the browser, or what keeps it from getting them."""
     try:
         return JSONResponse({"options": compute()})
     except SignoffError as error:
         return JSONResponse({"problem": error_message(error)}, 422)
+
+
+def sent_proof(request: Request, form: FormFields, field: str) -> Proof | None:
+    """Returns what an authenticator returned to a page; None if nothing was sent."""
+    text = form.one(field)
+    if not text:
+        return None
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SignatureRefused("the reply of the authenticator is damaged") from error
+    if not isinstance(reply, dict):
+        raise SignatureRefused("the reply of the authenticator is damaged")
+    return Proof(reply, _origins_of(request))
+
+
+def host_for_passkeys(request: Request) -> str:
+    """Returns the host name that a page was opened under; raises `UsageError` for an address."""
+    host, hosts = request.url.hostname or "", (LOCAL_NAME, *request.app.state.hosts)
+    if host not in hosts:
+        page = f"{_origins_of(request)[0]}{request.url.path.removesuffix('/challenge')}"
+        raise UsageError(f"passkeys work under a host name, not under {host}; open {page}")
+    return host
+
+
+def _origins_of(request: Request) -> list[str]:
+    """Returns the origins of this server's pages.
+
+    The port is that of the socket: the header that names the host is the caller's own word.
+    Browsers let pages of other machines use passkeys only over TLS, which a proxy adds.
+    """
+    _, port = request.scope["server"]
+    hosts: tuple[str, ...] = request.app.state.hosts
+    return [f"http://{LOCAL_NAME}:{port}", *(f"https://{each}" for each in hosts)]

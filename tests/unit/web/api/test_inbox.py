@@ -14,10 +14,10 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Approval
 from signoff.mcp.replies import part_of_run
-from signoff.pages.request import RequestPage, request_page
 from signoff.store.sqlite import SqliteStore
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
+from signoff.web.views.request import RequestPage, request_page
 from tests.store_suite.journal_writer import new_request, start_run
 from tests.unit.web.page_reader import PageReader
 from tests.unit.web.review_project import work

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from signoff.app.presence import passkeys_file
 from signoff.app.project import Project
 from signoff.core.requests import Approval, Choice, ItemState
 from signoff.passkeys.key_file import read_passkeys
@@ -148,7 +147,7 @@ async def test_a_passkey_is_registered_with_a_link_from_the_terminal(
     assert "laptop" in page.text
     assert confirmation.json() == {"options": None}
     assert (added.status_code, again.status_code) == (303, 403)
-    (found,) = read_passkeys(passkeys_file(project.home))
+    (found,) = read_passkeys(project.home.passkeys)
     assert (found.name, found.owner, found.rp_id) == ("laptop", "ann", "localhost")
     assert found.fingerprint[:12] in (await human.get("/passkeys")).text
 
@@ -169,7 +168,7 @@ async def test_another_passkey_has_to_be_confirmed_by_the_first(
     added = await post(human, "/passkeys/new", {**fields, "confirmation": reply})
 
     assert (refused.status_code, added.status_code) == (422, 303)
-    assert [each.name for each in read_passkeys(passkeys_file(project.home))] == ["laptop", "phone"]
+    assert [each.name for each in read_passkeys(project.home.passkeys)] == ["laptop", "phone"]
 
 
 @pytest.mark.parametrize("key", ["", "guessed", "the login link itself"])
@@ -186,7 +185,7 @@ async def test_a_login_alone_registers_nothing(
     sent = await post(human, "/passkeys/new", {"key": key, "created": created})
 
     assert (page.status_code, asked.status_code, sent.status_code) == (403, 422, 403)
-    assert not passkeys_file(project.home).exists()
+    assert not project.home.passkeys.exists()
 
 
 async def test_a_passkey_created_elsewhere_is_not_registered(
@@ -205,4 +204,4 @@ async def test_a_passkey_created_elsewhere_is_not_registered(
         refused = await post(human, "/passkeys/new", {"key": key, "created": json.dumps(created)})
         assert refused.status_code == 422
 
-    assert not passkeys_file(project.home).exists()
+    assert not project.home.passkeys.exists()

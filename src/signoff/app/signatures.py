@@ -1,0 +1,142 @@
+"""Checks the signatures of a run's approvals, long after they were given and without a server.
+
+Everything is computed again from what is stored: the digest of what was shown, the answer that the
+run continued with, and whether a passkey of the project signed exactly that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from signoff.app.history import events_of, form_of
+from signoff.app.project import Project
+from signoff.core.digest import digest
+from signoff.core.events import EffectFinished
+from signoff.core.requests import ItemState, approves, needs_presence
+from signoff.errors import SignatureRefused
+from signoff.passkeys.key_file import Passkey, approval_challenge, read_passkeys
+from signoff.passkeys.presence import check_stored, check_trust
+from signoff.runtime.store_port import InboxItem, RunRow
+
+_GIVEN = (ItemState.ANSWERED, ItemState.USED)
+_RECORDED = ("value", "text", "extras", "content_digest", "presence")
+"""What the journal and the inbox must agree on."""
+
+
+@dataclass(frozen=True)
+class ApprovalCheck:
+    """What is known about one approval."""
+
+    request: int
+    run: str
+    step: str
+    prompt: str
+    value: Any
+    by: str
+    at: float
+    required: bool
+    """Whether the request required a signature."""
+    passkey: str = ""
+    """The passkey that signed it; empty if none did."""
+    fingerprint: str = ""
+    origin: str = ""
+    problem: str = ""
+    """Why the approval cannot be relied on; empty if it can."""
+
+
+def check_approvals(
+    project: Project, run: str | None = None, keys: Path | None = None
+) -> list[ApprovalCheck]:
+    """Checks every approval of a run, or of the latest one; `keys` is another file of passkeys."""
+    row = project.run(run)
+    passkeys = read_passkeys(project.home.passkeys if keys is None else keys)
+    replies = _replies(project, row)
+    return [
+        _check(item, form, answer, replies.get((item.effect, item.answered_at)), passkeys)
+        for item in project.store.items(row.name, state=_GIVEN)
+        for form, answer in [(form_of(project, item), json.loads(item.answer or "{}"))]
+        if approves(form, answer.get("value")) or answer.get("presence")
+    ]
+
+
+def _replies(project: Project, row: RunRow) -> dict[tuple[str, Any], Mapping[str, Any]]:
+    """Returns the answers that the run has continued with, by effect and time.
+
+    Not by the number of their requests, which change when a run is moved to another store.
+    """
+    events = (event for _, event in events_of(project, row))
+    return {
+        (event.id, event.reply["at"]): event.reply
+        for event in events
+        if isinstance(event, EffectFinished) and event.item is not None
+    }
+
+
+def _check(
+    item: InboxItem,
+    form: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    reply: Mapping[str, Any] | None,
+    passkeys: Sequence[Passkey],
+) -> ApprovalCheck:
+    by = item.answered_by or ""
+    signature: Mapping[str, Any] = answer.get("presence") or {}
+    found = ApprovalCheck(
+        request=item.id,
+        run=item.run,
+        step=item.step,
+        prompt=item.prompt,
+        value=answer.get("value"),
+        by=by,
+        at=item.answered_at or 0.0,
+        required=needs_presence(form, answer.get("value")),
+    )
+    try:
+        _check_record(item, form, answer, reply)
+        if not signature:
+            if found.required:
+                raise SignatureRefused("it has no signature, and needs one")
+            return found
+        passkey = _signer(passkeys, signature)
+        check_trust(passkeys, passkey)
+        challenge = approval_challenge(item, answer, by, signature.get("request"))
+        check_stored(signature, passkey, challenge)
+    except SignatureRefused as error:
+        return replace(found, problem=str(error))
+    return replace(
+        found,
+        passkey=passkey.name,
+        fingerprint=passkey.fingerprint,
+        origin=str(signature["origin"]),
+    )
+
+
+def _check_record(
+    item: InboxItem,
+    form: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    reply: Mapping[str, Any] | None,
+) -> None:
+    """Raises `SignatureRefused` if what is stored about a request does not fit together."""
+    if digest(form) != item.digest:
+        raise SignatureRefused("what was shown is not what is stored now")
+    if reply is None:
+        if item.state is ItemState.USED:
+            raise SignatureRefused("the journal of the run has no such answer")
+        return
+    used = {**{name: reply.get(name) for name in _RECORDED}, "by": reply.get("by")}
+    if used != {**{name: answer.get(name) for name in _RECORDED}, "by": item.answered_by or ""}:
+        raise SignatureRefused("the run continued with another answer than the one that is stored")
+
+
+def _signer(passkeys: Sequence[Passkey], signature: Mapping[str, Any]) -> Passkey:
+    identity = signature.get("credential")
+    found = next((each for each in passkeys if each.credential == identity), None)
+    if found is None:
+        name = str(signature.get("passkey"))[:100]
+        raise SignatureRefused(f"it was signed by {name!r}, which is no passkey of this project")
+    return found

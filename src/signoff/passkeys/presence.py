@@ -1,0 +1,280 @@
+"""Proof that a human was present when a request was approved: the signature of a passkey.
+
+The checks themselves are those of the package `webauthn`, the extra `passkeys`. Everything that
+comes in is hostile: it may have been sent by a program that holds the login of a human.
+
+A passkey is registered by a link from the terminal, which works once, so holding a login is not
+enough. As soon as there is a passkey, one of them has to sign for each further one, so a shell is
+not enough either. What remains is a change of the file itself, which is meant to be reviewed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from signoff.errors import ConfigError, PresenceRequired, SignatureRefused
+from signoff.passkeys.key_file import (
+    Passkey,
+    add_passkey,
+    approval_challenge,
+    confirmation_challenge,
+    from_base64url,
+    read_passkeys,
+    registration_challenge,
+    to_base64url,
+)
+from signoff.remedies import AddPasskey, Install, SignOnPage
+from signoff.runtime.store_port import InboxItem
+
+TIMEOUT_MILLISECONDS = 120_000
+
+_PARTS = {
+    "client_data": "clientDataJSON",
+    "authenticator_data": "authenticatorData",
+    "signature": "signature",
+}
+"""Names of the parts of a signature as they are stored, and as browsers send them."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What an authenticator returned to a page."""
+
+    reply: Mapping[str, Any]
+    """The credential with its signature, as browsers send it."""
+    origins: Sequence[str]
+    """The addresses of this server's pages; a signature that was made elsewhere is refused."""
+
+
+def signing_options(
+    file: Path, item: InboxItem, answer: Mapping[str, Any], by: str, rp_id: str
+) -> dict[str, Any]:
+    """Returns what a browser needs to have an answer signed; raises `PresenceRequired`."""
+    allowed = _active(file, rp_id)
+    if not allowed:
+        raise PresenceRequired(
+            f"request #{item.id} needs a signature, and no passkey is registered for {rp_id}",
+            remedy=AddPasskey(),
+        )
+    return _request_options(approval_challenge(item, answer, by), rp_id, allowed)
+
+
+def prove(
+    file: Path, item: InboxItem, answer: Mapping[str, Any], by: str, proof: Proof | None
+) -> dict[str, Any]:
+    """Returns the signature of an answer as it is stored; raises if there is no valid one."""
+    if proof is None:
+        raise PresenceRequired(
+            f"request #{item.id} needs the signature of a passkey; approve it on the web page",
+            remedy=SignOnPage(item.id),
+        )
+    return {"request": item.id, **_checked(file, proof, approval_challenge(item, answer, by))}
+
+
+def registration_options(file: Path, secret: str, name: str, rp_id: str) -> dict[str, Any]:
+    """Returns what a browser needs to create a passkey; the secret is that of its link."""
+    webauthn = _library()
+    from webauthn.helpers import structs
+
+    options = webauthn.generate_registration_options(
+        rp_id=rp_id,
+        rp_name="signoff",
+        user_name=name,
+        challenge=registration_challenge(secret),
+        timeout=TIMEOUT_MILLISECONDS,
+        authenticator_selection=structs.AuthenticatorSelectionCriteria(
+            user_verification=structs.UserVerificationRequirement.REQUIRED,
+            resident_key=structs.ResidentKeyRequirement.PREFERRED,
+        ),
+        exclude_credentials=_descriptors(_active(file, rp_id)),
+    )
+    parsed: dict[str, Any] = json.loads(webauthn.options_to_json(options))
+    return parsed
+
+
+def created_passkey(secret: str, name: str, owner: str, created: Proof, at: float) -> Passkey:
+    """Returns the passkey that an authenticator created; raises `SignatureRefused`."""
+    webauthn = _library()
+    origin = _origin(created)
+    try:
+        verified = webauthn.verify_registration_response(
+            credential=dict(created.reply),
+            expected_challenge=registration_challenge(secret),
+            expected_rp_id=_host_of(origin),
+            expected_origin=origin,
+            require_user_verification=True,
+        )
+    # The library raises many kinds of errors for damaged input, and every one of them means no.
+    except Exception as error:
+        raise SignatureRefused(f"the new passkey was refused: {error}") from error
+    identity = to_base64url(verified.credential_id)
+    public_key = to_base64url(verified.credential_public_key)
+    return Passkey(name, owner, identity, public_key, _host_of(origin), at)
+
+
+def confirmation_options(file: Path, new: Passkey) -> dict[str, Any] | None:
+    """Returns what a browser needs to have a passkey let in by another; None for the first."""
+    others = _confirming(read_passkeys(file), new.registered_at)
+    if not others:
+        return None
+    here = [each for each in others if each.rp_id == new.rp_id]
+    if not here:
+        listed = ", ".join(f"{each.name!r} ({each.rp_id})" for each in others[:8])
+        raise PresenceRequired(
+            f"one of the passkeys {listed} has to confirm this one, and none of them works on "
+            f"{new.rp_id}; open the page under the name of their host, or remove them"
+        )
+    return _request_options(confirmation_challenge(new), new.rp_id, here)
+
+
+def register(file: Path, new: Passkey, confirmation: Proof | None) -> Passkey:
+    """Adds a passkey; raises `PresenceRequired` unless it is the first or is confirmed."""
+    if _confirming(read_passkeys(file), new.registered_at):
+        if confirmation is None:
+            raise PresenceRequired("a passkey that is registered already has to confirm this one")
+        signature = _checked(file, confirmation, confirmation_challenge(new))
+        new = replace(new, confirmation=signature)
+    add_passkey(file, new)
+    return new
+
+
+def _checked(file: Path, proof: Proof, challenge: bytes) -> dict[str, Any]:
+    """Returns a signature as it is stored, with all that is needed to check it later.
+
+    Raises `SignatureRefused` unless it is valid, and of a passkey that is trusted now.
+    """
+    passkeys = read_passkeys(file)
+    identity = proof.reply.get("id")
+    passkey = next((each for each in passkeys if each.credential == identity), None)
+    if passkey is None or not passkey.is_active:
+        raise SignatureRefused("the signature is not one of a passkey of this project")
+    check_trust(passkeys, passkey)
+    signature = {
+        "passkey": passkey.name,
+        "fingerprint": passkey.fingerprint,
+        "credential": passkey.credential,
+        "rp_id": passkey.rp_id,
+        "origin": _origin(proof),
+        **{name: str(proof.reply["response"].get(part)) for name, part in _PARTS.items()},
+    }
+    check_stored(signature, passkey, challenge)
+    return signature
+
+
+def check_stored(signature: Mapping[str, Any], passkey: Passkey, challenge: bytes) -> None:
+    """Raises `SignatureRefused` unless a passkey signed this; needs nothing else.
+
+    The count of an authenticator is not checked: most of them always report 0.
+    """
+    webauthn = _library()
+    credential = str(signature.get("credential"))
+    origin = str(signature.get("origin"))
+    if credential != passkey.credential or _host_of(origin) != passkey.rp_id:
+        raise SignatureRefused("the signature is not one of this passkey for this host")
+    response = {part: signature.get(name) for name, part in _PARTS.items()}
+    reply = {"id": credential, "rawId": credential, "type": "public-key", "response": response}
+    try:
+        webauthn.verify_authentication_response(
+            credential=reply,
+            expected_challenge=challenge,
+            expected_rp_id=passkey.rp_id,
+            expected_origin=origin,
+            credential_public_key=from_base64url(passkey.public_key),
+            credential_current_sign_count=0,
+            require_user_verification=True,
+        )
+    # As above: whatever the library stumbles over, it is not a valid signature.
+    except Exception as error:
+        raise SignatureRefused(f"the signature is not valid: {error}") from error
+
+
+def check_trust(passkeys: Sequence[Passkey], passkey: Passkey) -> None:
+    """Raises `SignatureRefused` unless a passkey is the first, or confirmed up to the first.
+
+    Anything that can write files as the user can add a line to the file of passkeys. It cannot sign
+    for an existing passkey, so an addition without the confirmation of one shows.
+    """
+    while passkey.confirmation:
+        earlier = passkeys[: passkeys.index(passkey)]
+        by = passkey.confirmation.get("fingerprint")
+        signer = next((each for each in earlier if each.fingerprint == by), None)
+        if signer is None:
+            raise SignatureRefused(f"passkey {passkey.name!r} was confirmed by an unknown passkey")
+        check_stored(passkey.confirmation, signer, confirmation_challenge(passkey))
+        passkey = signer
+    others = _confirming(passkeys[: passkeys.index(passkey)], passkey.registered_at)
+    if others:
+        raise SignatureRefused(
+            f"passkey {passkey.name!r} was added without being confirmed by {others[0].name!r}; "
+            "if you did not do this, remove it"
+        )
+
+
+def _confirming(passkeys: Sequence[Passkey], at: float) -> list[Passkey]:
+    """Returns the passkeys that can let in another one at that moment."""
+    return [each for each in passkeys if each.removed_at is None or each.removed_at > at]
+
+
+def _host_of(origin: str) -> str:
+    """Returns the host name of an origin, which is the id that passkeys know it by."""
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _active(file: Path, rp_id: str) -> list[Passkey]:
+    """Returns the passkeys that may sign on the pages of a host."""
+    return [each for each in read_passkeys(file) if each.is_active and each.rp_id == rp_id]
+
+
+def _request_options(challenge: bytes, rp_id: str, allowed: Iterable[Passkey]) -> dict[str, Any]:
+    """Returns what a browser needs to have something signed by one of these passkeys."""
+    webauthn = _library()
+    from webauthn.helpers import structs
+
+    options = webauthn.generate_authentication_options(
+        rp_id=rp_id,
+        challenge=challenge,
+        timeout=TIMEOUT_MILLISECONDS,
+        allow_credentials=_descriptors(allowed),
+        user_verification=structs.UserVerificationRequirement.REQUIRED,
+    )
+    parsed: dict[str, Any] = json.loads(webauthn.options_to_json(options))
+    return parsed
+
+
+def _origin(sent: Proof) -> str:
+    """Returns the origin of the page that asked; raises `SignatureRefused`."""
+    try:
+        client_data = json.loads(from_base64url(sent.reply["response"]["clientDataJSON"]))
+        origin, foreign = client_data["origin"], client_data.get("crossOrigin", False)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise SignatureRefused("the reply of the authenticator is damaged") from error
+    if origin not in sent.origins or foreign is not False:
+        # Passkeys know hosts, not ports: another page of this machine could ask for a signature.
+        raise SignatureRefused(f"the signature was made on another page ({str(origin)[:100]!r})")
+    return str(origin)
+
+
+def _descriptors(passkeys: Iterable[Passkey]) -> list[Any]:
+    from webauthn.helpers import structs
+
+    return [
+        structs.PublicKeyCredentialDescriptor(id=from_base64url(each.credential))
+        for each in passkeys
+    ]
+
+
+def _library() -> Any:
+    try:
+        import webauthn
+    except ImportError as error:
+        message = "passkeys need the extra 'passkeys'"
+        raise ConfigError(message, remedy=Install("passkeys")) from error
+    return webauthn

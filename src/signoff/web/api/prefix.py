@@ -1,3 +1,0 @@
-"""Where the REST interface is."""
-
-API = "/api/v1"
