@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from signoff.agents.base import Health
-from signoff.app.doctor import Check, check_setup
+from signoff.app.checks import Check, check_setup
 from signoff.app.home import init_home
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import StoreHealth
