@@ -70,13 +70,16 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
                 rule = str(issue.get("rule_id") or news.constraint)
                 about = news.constraint if rule == news.constraint else f"{news.constraint}/{rule}"
                 times = f" ({len(equal) + 1:,} times)" if equal else ""
-                yield f"{severity} {about} {place}: {text}{times}", severity
+                aside = issue.get("set_aside") or issue.get("dismissed")
+                why = f" (does not count: {aside})" if aside else ""
+                yield f"{severity} {about} {place}: {text}{times}{why}", None if aside else severity
         case ArtifactChanged():
             yield _change(news), None
         case Judged(judgment=judgment):
             yield f"{judgment.by}: {judgment.words}", None
 
 
+_SHOWN = ("path", "rule_id", "severity", "finding", "evidence", "set_aside", "dismissed")
 _PlacedIssue = tuple[Mapping[str, Any], str]
 
 
@@ -87,7 +90,7 @@ def _placed(news: IssuesReported) -> Iterator[_PlacedIssue]:
 def _entry(reported: _PlacedIssue) -> tuple[object, ...]:
     """Returns what a line says about an issue besides its place."""
     issue = reported[0]
-    return tuple(issue.get(name) for name in ("path", "rule_id", "severity", "finding", "evidence"))
+    return tuple(issue.get(name) for name in _SHOWN)
 
 
 def _decider(news: IssuesReported) -> str:

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from signoff.databases import store_error
 from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import StoreDamaged, StoreError, StoreTooNew
-from signoff.sqlite_errors import store_error
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

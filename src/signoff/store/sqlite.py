@@ -24,6 +24,7 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
+from signoff.databases import translate_errors
 from signoff.errors import StoreDamaged, UnknownName
 from signoff.runtime.store_port import (
     FORGOTTEN_SECONDS,
@@ -47,7 +48,6 @@ from signoff.runtime.store_port import (
     StoreHealth,
     WorkerRow,
 )
-from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
 from signoff.store.commits import apply, replace_surrogates
 from signoff.store.connection import IN_MEMORY, OpenFile, Transaction, connect

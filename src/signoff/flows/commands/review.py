@@ -256,8 +256,8 @@ class _Review:
         return replace(planned, target=target, home=home, code_root=base), selection
 
     def _constraints(self, home: Home, *, trusted: bool) -> list[Constraint]:
-        from signoff.app.notations import compile_context
         from signoff.app.settings import load_settings
+        from signoff.app.targets import compile_context
         from signoff.flows.review_flow import find_constraints, with_agents
 
         flags = self._options

@@ -19,8 +19,8 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
+from signoff.databases import user_of
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, UnknownName, WriteFailed
-from signoff.postgres_driver import user_of
 from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
