@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, overload
+from typing import Any
 
 from signoff.contracts.model import ParallelItemResult, PendingRetry, StepResult
 from signoff.contracts.results import COMPLETED, OWN_NAMES, RESULTS, ResultNames, result_names
@@ -31,11 +31,7 @@ class CompletedSteps(Sequence[StepResult]):
         """`stored` are the results as the run's state has them."""
         self._stored = stored
 
-    @overload
-    def __getitem__(self, index: int) -> StepResult: ...
-    @overload
-    def __getitem__(self, index: slice) -> CompletedSteps: ...
-    def __getitem__(self, index: int | slice) -> StepResult | CompletedSteps:
+    def __getitem__(self, index: Any) -> Any:
         """Returns the result of a step by its position, or those of several."""
         if isinstance(index, slice):
             return CompletedSteps(self._stored[index])

@@ -173,14 +173,5 @@ def known_names(steps: Sequence[WorkflowStep]) -> tuple[frozenset[str], bool]:
 
 
 def _owners(state: Mapping[str, Any]) -> dict[str, Owners]:
-    """Returns the owners so far; without a record of them, the last step that returned each key."""
-    stored = state.get(OWNERS)
-    if stored is not None:
-        return {key: Owners(tuple(each["steps"]), each["declared"]) for key, each in stored.items()}
-    return {
-        key: Owners((done["step"],), declared=True)
-        for done in state.get(COMPLETED, ())
-        if isinstance(done["result"], Mapping)
-        for key in done["result"]
-        if key in state
-    }
+    stored = state.get(OWNERS) or {}
+    return {key: Owners(tuple(each["steps"]), each["declared"]) for key, each in stored.items()}
