@@ -39,7 +39,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.results import RESULTS, known_names
+from signoff.contracts.results import RESULTS
 from signoff.contracts.work import VARIABLE
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
@@ -203,27 +203,6 @@ def find_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Pr
         yield from _step_problems(
             step, names, functions, lambda *keys, i=index: locate(("steps", i, *keys))
         )
-    yield from _checkpoint_problems(definition, functions, locate)
-
-
-def _checkpoint_problems(
-    definition: WorkflowDefinition, functions: FunctionsByName, locate: Locate
-) -> Iterator[Problem]:
-    """Yields unknown names below `checkpoint`, if it is known what every step returns."""
-    known, more = known_names(definition.steps)
-    for index, step in enumerate(() if more else definition.steps):
-        for keys, check in step_checks(step):
-            if not isinstance(check, str) or functions.is_name(check):
-                continue
-            try:
-                unknown = parse_expression(check).unknown_checkpoint_names(known)
-            except BadExpression:
-                continue  # It has its own problem.
-            for name in unknown:
-                what = f"{check!r}: unknown name checkpoint.{name}"
-                yield Problem(
-                    locate(("steps", index, *keys)), what, f"valid: {', '.join(sorted(known))}"
-                )
 
 
 def _query_problems(

@@ -88,11 +88,6 @@ def checkpoint_names(text: str) -> frozenset[str]:
     return frozenset(match["name"] or match["quoted"] for match in _OF_CHECKPOINT.finditer(text))
 
 
-def quoted_checkpoint_names(text: str) -> frozenset[str]:
-    """Returns the names that an expression reads as `checkpoint["name"]`."""
-    return frozenset(match["quoted"] or "" for match in _OF_CHECKPOINT.finditer(text))
-
-
 def ctx_names(text: str) -> frozenset[str]:
     """Returns the names that an expression reads right below `ctx`, in snake case."""
     return frozenset(_SNAKE.get(name, name) for name in _OF_CTX.findall(text))
@@ -208,12 +203,6 @@ class Expression:
     def checkpoint_names(self) -> frozenset[str]:
         """The names that it reads right below `checkpoint`."""
         return checkpoint_names(self.text)
-
-    def unknown_checkpoint_names(self, known: frozenset[str]) -> list[str]:
-        """Returns the names below `checkpoint` that are not known; texts are not names."""
-        plain = checkpoint_names(_without_strings(self.text))
-        quoted = quoted_checkpoint_names(self.text)
-        return sorted((plain | quoted) - known - {""})
 
     @cached_property
     def result_steps(self) -> frozenset[str]:

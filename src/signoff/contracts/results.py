@@ -153,25 +153,6 @@ def _keys(step: WorkflowStep, result: Any) -> Iterator[tuple[str, bool]]:
     yield from ((key, declared) for key in names)
 
 
-def known_names(steps: Sequence[WorkflowStep]) -> tuple[frozenset[str], bool]:
-    """Returns the names below `checkpoint`, and whether steps may add others at run time.
-
-    A schema lists what its prompt returns, and the engine what a fan-out does. Other steps return
-    what they like.
-    """
-    names = {*OWN_NAMES, *OWN_NAMES.values(), RESULTS}
-    more = False
-    for step in steps:
-        listed = (step.schema or {}).get("properties") if step.prompt else None
-        if step.parallel_key is not None:
-            names |= {"items", "failed"}
-        elif isinstance(listed, Mapping):
-            names |= set(listed)
-        elif step.prompt or step.command is not None:
-            more = True
-    return frozenset(names), more
-
-
 def _owners(state: Mapping[str, Any]) -> dict[str, Owners]:
     stored = state.get(OWNERS) or {}
     return {key: Owners(tuple(each["steps"]), each["declared"]) for key, each in stored.items()}
