@@ -180,6 +180,8 @@ def _first_names(definition: WorkflowDefinition, start: str) -> frozenset[str]:
     Later prompts may get their values from earlier steps; for the first, there is nothing else.
     """
     step = next(step for step in definition.steps if step.name == start)
+    # A run that lacks one of these would stop at its first prompt, so it is refused before it is
+    # stored.
     names = set(_PROMPT_NAME.findall(step.prompt or ""))
     return frozenset(names - {"item"} - checkpoint_of("", "", start, {}).to_json().keys())
 
@@ -256,6 +258,8 @@ def _edges(
     branch = step.next
     if not isinstance(branch, ConditionalNext):
         return {Outcome.OK: _edge(branch, nodes)}
+    # The engine knows the outcomes OK and ITERATE, so a branch becomes these two edges. Only the
+    # edge that leads back is bounded, because only it can repeat forever.
     back = _back_targets(step, {branch.on_true, branch.on_false}, definition, nodes)
     # The branch that leads back is counted; if neither does, `on_false` is.
     loops_on_true = branch.on_true in back and branch.on_false not in back

@@ -39,6 +39,8 @@ _PARTS = {
 }
 """The fields of the run's own data that have fields of their own."""
 
+# The evaluator tells which variables an expression has, but not what is read below them. These
+# patterns find the paths in its text.
 _BLANK = r"\s*\.\s*"
 _OF_CTX = re.compile(rf"(?<![\w.])ctx{_BLANK}(\w+)")
 _OF_CHECKPOINT = re.compile(
@@ -118,6 +120,8 @@ def is_of_result(keys: Keys, steps: Collection[str], more: Collection[str] = ())
 
     `more` are names that depend on it as well.
     """
+    # `ctx.result`, `result`, `results.<step>` and `checkpoint.results.<step>` are four ways to the
+    # same value, and the worker answers for all of them.
     rest = keys[1:] if keys[0] == "ctx" else keys
     if rest[:1] == ("checkpoint",):
         rest = rest[1:] if rest[1:2] == (RESULTS,) else ()
@@ -252,6 +256,8 @@ class Expression:
         """Returns what to raise; `read` is what it reads of the worker's result."""
         own = _gap_of(error, values, read)
         others = _gap_of(error, values, [keys for keys in self._paths if keys not in read])
+        # What is missing in the result is said first, because the worker can act on it. An unknown
+        # name elsewhere shows up in the next attempt, and ends the run then.
         if own:
             return StepFailed(own)
         undefined = _UNDEFINED.match(str(error))
@@ -285,6 +291,7 @@ parse_expression = lru_cache(maxsize=512)(Expression)
 
 def _check(text: str, valid_names: frozenset[str]) -> None:
     """Raises `BadExpression` for a text that is not an expression or uses unknown names."""
+    # The limits come first: the parser must not see a text of megabytes.
     if not text.strip():
         raise BadExpression("the expression is empty")
     if len(text) > LONGEST:

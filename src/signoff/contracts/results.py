@@ -55,6 +55,8 @@ class Owners:
 
     def joined_by(self, step: str, declared: bool) -> Owners:
         """Returns the owners after another step returned the key."""
+        # What the author declared replaces the claims of workers, and a worker's claim never takes
+        # away a name that was declared.
         if declared is not self.declared:
             return Owners((step,), declared) if declared else self
         return self if step in self.steps else Owners((*self.steps, step), declared)
@@ -129,6 +131,8 @@ def named_update(
             known = owners.get(key)
             now = known.joined_by(name, declared) if known else Owners((name,), declared)
             owners[key] = now
+            # The value of the one owner is stored. As soon as there are two, the name cannot be
+            # read any more, so there is nothing to store.
             if now.steps == (name,) and now.declared is declared:
                 update[key] = result[key]
     if owners != before:
