@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.agents.cassette import CassetteAgent as CassetteAgent
@@ -35,22 +35,20 @@ if TYPE_CHECKING:
 
 _HOMES = {
     # doubles
-    "signoff.testing.frozen_clock": ("FrozenClock",),
-    "signoff.agents.scripted": ("Delayed", "FileScript", "ScriptedAgent"),
-    "signoff.agents.cassette": ("CassetteAgent",),
-    "signoff.testing.project_fixture": ("ProjectFixture",),
-    "signoff.testing.wrapped_store": ("WrappedStore",),
+    "signoff.testing.frozen_clock": "FrozenClock",
+    "signoff.agents.scripted": "Delayed FileScript ScriptedAgent",
+    "signoff.agents.cassette": "CassetteAgent",
+    "signoff.testing.project_fixture": "ProjectFixture",
+    "signoff.testing.wrapped_store": "WrappedStore",
     # what they are used with
-    "signoff.runtime.engine": ("Engine",),
-    "signoff.store.sqlite": ("MemoryStore",),
+    "signoff.runtime.engine": "Engine",
+    "signoff.store.sqlite": "MemoryStore",
     # skills
-    "signoff.testing.skill_inputs": ("extract_schema", "generate_inputs", "generate_test_inputs"),
-    "signoff.testing.skill_invocation": ("case_id", "run_skill_invocation"),
+    "signoff.testing.skill_inputs": "extract_schema generate_inputs generate_test_inputs",
+    "signoff.testing.skill_invocation": "case_id run_skill_invocation",
     # crashes
-    "signoff.testing.crash": ("Survival", "crash_at", "crash_everywhere"),
-    "signoff.testing.crashing_store": ("CrashingStore",),
-    "signoff.testing.effect_log": ("EffectLog",),
+    "signoff.testing.crash": "Survival crash_at crash_everywhere",
+    "signoff.testing.crashing_store": "CrashingStore",
+    "signoff.testing.effect_log": "EffectLog",
 }
-
-__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
