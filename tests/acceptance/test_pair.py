@@ -113,16 +113,21 @@ def test_a_server_that_is_down_is_named_with_how_to_start_it(project: CliProject
     assert not (project.folder / ".signoff").exists()
 
 
-def test_without_a_server_the_default_agent_writes(project: CliProject) -> None:
-    """The first command of the README works with any agent that is ready."""
+@pytest.mark.parametrize("client", [True, False])
+def test_without_a_server_the_default_agent_writes(project: CliProject, *, client: bool) -> None:
+    """The first command of the README works with any agent that is ready, without extras too."""
     project.write(".signoff/config.yaml", "agents: {claude: {kind: scripted, file: pen.yaml}}\n")
     replies = [{"text": "Save Our Seas", "times": 1}, {"text": "SHIP IT!"}]
     project.write("pen.yaml", json.dumps({"rules": replies}))
 
-    done = project.signoff(*SLOGAN)
+    project.write("missing/ollama.py", "raise ImportError('not installed')\n")
+
+    done = project.signoff(
+        *SLOGAN, **({} if client else {"PYTHONPATH": str(project.folder / "missing")})
+    )
 
     assert (done.returncode, done.stdout) == (0, "Save Our Seas\n"), done.stderr
-    assert "no Ollama server is running; using the default agent, claude" in done.stderr
+    assert "Ollama is not set up here; using the default agent, claude" in done.stderr
 
 
 @pytest.mark.parametrize("preset", ["slogan", "text"])

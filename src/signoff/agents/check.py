@@ -197,7 +197,7 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
     if isinstance(finding, str):
         fields = _from_line(finding, source)
     else:
-        fields = _from_mapping(finding, number)
+        fields = _from_mapping(finding, number, source)
     severity = str(fields.get("severity") or source.severity)
     severity = SEVERITY_WORDS.get(severity.lower(), severity)
     confidence = fields.get("confidence")
@@ -233,7 +233,7 @@ def _from_line(text: str, source: Source) -> dict[str, Any]:
     }
 
 
-def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
+def _from_mapping(finding: Any, number: int, source: Source) -> dict[str, Any]:
     if not isinstance(finding, Mapping):
         raise AgentBadOutput(
             f"finding {number} is {type(finding).__name__}; it must be a text or a mapping"
@@ -247,8 +247,10 @@ def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
     if isinstance(fix, Mapping):
         fields["suggested_fix"] = str(fix.get("message") or "") or None
     if not fields.get("location") and fields.get("line"):
-        file = f"{fields['file']}:" if fields.get("file") else "line "
-        fields["location"] = f"{file}{fields['line']}"
+        file = str(fields.get("file") or "")
+        # Elsewhere nobody knows the temporary file with the text.
+        other = bool(file) and file not in source.artifact_names
+        fields["location"] = f"{file}:{fields['line']}" if other else f"line {fields['line']}"
     return fields
 
 

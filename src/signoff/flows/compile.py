@@ -20,11 +20,10 @@ from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.flow import Flow
-from signoff.flows.model import MOST_ITERATIONS, config_to_json
+from signoff.flows.model import FILES_STEP, MOST_ITERATIONS, StepKind, WorkflowStep, config_to_json
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.sections import Goal
 from signoff.flows.state import FILE_WARNINGS, PREPARED
-from signoff.flows.step import FILES_STEP, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import AdjudicateHandler
 from signoff.flows.steps.critique import CritiqueHandler
 from signoff.flows.steps.generate import GenerateHandler
@@ -33,7 +32,7 @@ from signoff.flows.steps.material import gather
 from signoff.flows.steps.refine import RefineHandler
 from signoff.flows.steps.sign_off import SignOffHandler
 from signoff.flows.steps.updates import report_warnings
-from signoff.flows.warnings import source_problems, source_warnings
+from signoff.flows.validation import source_problems, source_warnings
 from signoff.notation import CompileContext
 from signoff.remedies import PassOption
 
@@ -196,7 +195,7 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
 
 def _read_files(flow: Flow, _params: Mapping[str, Any]) -> Mapping[str, Any]:
     # Only runs need git and the files; checking and drawing a flow does not.
-    from signoff.flows.files.prepared import read_files
+    from signoff.flows.files.selection import read_files
 
     return read_files(flow)
 

@@ -7,7 +7,7 @@ state when the run directory is written, for every end in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signoff.core.effects import EffectKind
@@ -17,7 +17,8 @@ from signoff.core.run_state import RunState
 from signoff.core.severity import Severity
 from signoff.core.stop_reason import AnswerPending, BudgetReached, Rejected, RoundLimit
 from signoff.documents.control_characters import escape_controls
-from signoff.flows.files.end import files_end, lower_first, result_heading
+from signoff.errors import UnsafePath
+from signoff.flows.coverage import run_coverage
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
 from signoff.flows.state import (
     NOT_CONVERGING,
@@ -30,11 +31,14 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.steps.updates import best_version, findings_of, shortened, without_findings
+from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.policy import for_judge
 from signoff.runtime.amounts import count
 from signoff.runtime.narration import describe_stop
+from signoff.runtime.paths import check_path
+from signoff.runtime.project_files import written_note
 from signoff.store.rundir.layout import EndView
 
 LONGEST = 1_000
@@ -322,3 +326,95 @@ def _open_counts(score: Sequence[int]) -> dict[str, int]:
 def _format_score(score: Sequence[int]) -> str:
     counts = [f"{n} {severity}" for severity, n in _open_counts(score).items()]
     return ", ".join(counts) or "nothing"
+
+
+def files_end(
+    view: FlowState,
+    folder: str,
+    description: Mapping[str, Any],
+    items: Iterable[Any],
+    *,
+    finished: bool,
+) -> EndView:
+    """Returns what a run about files leaves; one that only reviewed leaves a list of findings.
+
+    `items` are the results of reviews in a step that was cut off.
+    """
+    findings = view.ledger.open(blocking_severities(description))
+    version = ArtifactVersion(view.files)
+    guide = f"{folder}/{STATUS}"
+    lines = [
+        f"# {result_heading(view, finished=finished)}",
+        "",
+        f"{count(len(view.files), 'file')} reviewed.",
+    ]
+    note = written_note(view.written)
+    coverage = run_coverage(view.raw, description, view.files, items)
+    notes = [*([note] if note else []), *coverage.lines()]
+    if note:
+        lines += ["", "## Files of the project", "", f"{note}."]
+    if findings:
+        entries = (_line(version, group) for group in group_equal(findings))
+        lines += ["", "## Open findings", "", *entries]
+    if unread := list(coverage.lines(len(view.files) + len(coverage.left_out))):
+        lines += ["", "## Not read", "", *(f"- {line}" for line in unread)]
+    changed = _changes_files(description)
+    files: dict[str, str | None] = {}
+    if changed:
+        files = {f"{folder}/{stored_path(path)}": text for path, text in view.files.items()}
+    open_counts = {each.severity.value: 0 for each in findings}
+    for each in findings:
+        open_counts[each.severity.value] += 1
+    return EndView(
+        folder if changed else guide,
+        passed=finished,
+        label=("result" if finished else "latest files") if changed else "findings",
+        note="\n".join(notes),
+        facts={
+            "approved_by": view.approved_by or None,
+            "reviewed": bool(view.rounds),
+            "open": open_counts,
+            "files": len(view.files),
+            "coverage": coverage.to_json(),
+            **view.written,
+        },
+        files={**files, guide: "\n".join(lines) + "\n"},
+        guide=guide,
+    )
+
+
+def result_heading(view: FlowState, *, finished: bool) -> str:
+    """Returns how a review went: judges and rules pass a text, only humans approve it."""
+    if finished:
+        return f"Approved by {view.approved_by}" if view.approved_by else "Passed review"
+    return "Passed review, not approved" if view.passed else "Has not passed review"
+
+
+def lower_first(text: str) -> str:
+    """Returns a heading as the beginning of a note."""
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+def stored_path(path: str) -> str:
+    """Returns where a run directory has a file: a hidden name is shown with `_` before it."""
+    try:
+        check_path(path)
+    except UnsafePath:
+        names = [
+            "".join(c if c.isalnum() or c in "._-" else "_" for c in n) for n in path.split("/")
+        ]
+        return "/".join(f"_{name}" if name.startswith((".", "~")) else name for name in names)
+    return path
+
+
+def _changes_files(description: Mapping[str, Any]) -> bool:
+    flow = (description.get("source") or {}).get("flow") or {}
+    return any(step.get("step") == "refine" for step in flow.get("workflow", ()))
+
+
+def _line(version: ArtifactVersion, group: Sequence[Finding]) -> str:
+    finding = group[0]
+    where = locate_finding(version, finding) or finding.path
+    text = " ".join(finding.finding.split())
+    line = f"- `{where}` [{finding.severity.value}] {finding.constraint}: {text} ({finding.id})"
+    return f"{line}\n  {describe_equal(group)}" if len(group) > 1 else line

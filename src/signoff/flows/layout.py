@@ -15,8 +15,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.words import PASSED
 from signoff.documents.control_characters import json_text
-from signoff.flows.end_view import end_view
-from signoff.flows.files.end import stored_path
+from signoff.flows.end_view import end_view, stored_path
 from signoff.flows.state import VERIFY, FlowState, critiques_in, files_label
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
@@ -131,7 +130,7 @@ class FlowLayout(Layout):
         """Returns what tells the findings and verdicts of each event, for a run's log."""
         # Only those who read or write a log need the review's history.
         from signoff.flows.history import FlowHistory
-        from signoff.review.news import describe_news
+        from signoff.review.history import describe_news
 
         review = FlowHistory(description)
         return lambda event: [

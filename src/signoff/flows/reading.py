@@ -25,11 +25,15 @@ from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.constraint_file import ConstraintLookup
 from signoff.flows.flow_file import VERSION, FlowFile, GenloopFile
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.sections import Goal
-from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
-from signoff.flows.validation import flow_mistakes, unable_reviewers, unable_writers, unknown_agents
-from signoff.flows.warnings import flow_warnings
+from signoff.flows.validation import (
+    flow_mistakes,
+    flow_warnings,
+    unable_reviewers,
+    unable_writers,
+    unknown_agents,
+)
 from signoff.review.constraint import Constraint, ConstraintBehavior
 from signoff.review.prompt_templates import read_templates
 

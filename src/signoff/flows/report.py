@@ -13,6 +13,7 @@ from signoff.flows.coverage import constraint_results
 from signoff.flows.state import UNREVIEWED, FlowState, blocking_severities
 from signoff.flows.steps.updates import findings_of, shortened
 from signoff.notation import RunReport
+from signoff.review.artifact import locate_finding
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 
 MOST_FINDINGS = 12
@@ -58,20 +59,21 @@ def _open_lines(view: FlowState, block_on: Collection[Severity]) -> list[str]:
     latest = view.ledger.open(block_on)
     same = view.best is None or {f.id for f in latest} == {f["id"] for f in view.best["findings"]}
     if view.best is None or view.passed or same:
-        return _finding_lines("open findings", latest)
+        return _finding_lines("open findings", view, latest)
     best = findings_of(view.best, view.ledger, block_on)
     where = f"open findings of the best version (round {view.best['round']})"
     return [
-        *_finding_lines(where, best),
-        *_finding_lines("open findings of the latest review", latest),
+        *_finding_lines(where, view, best),
+        *_finding_lines("open findings of the latest review", view, latest),
     ]
 
 
-def _finding_lines(title: str, findings: list[Finding]) -> list[str]:
+def _finding_lines(title: str, view: FlowState, findings: list[Finding]) -> list[str]:
     if not findings:
         return []
     groups = group_equal(findings)
-    lines = [f"{title}: {len(findings):,}", *map(_finding_line, groups[:MOST_FINDINGS])]
+    lines = [_finding_line(view, each) for each in groups[:MOST_FINDINGS]]
+    lines = [f"{title}: {len(findings):,}", *lines]
     left = sum(map(len, groups[MOST_FINDINGS:]))
     return [*lines, f"  ... and {left:,} more"] if left else lines
 
@@ -82,12 +84,17 @@ def claim_details(quote: str, location: str, fix: str, longest: int) -> list[str
     return [f"{name}: {shortened(text, longest)}" for name, text in details.items() if text]
 
 
-def _finding_line(group: Sequence[Finding]) -> str:
+def _finding_line(view: FlowState, group: Sequence[Finding]) -> str:
     finding = group[0]
+    where = finding.location
+    if finding.path:
+        # In a critic's own words, a place in a file may be only `line 2`, without the file.
+        found = locate_finding(view.content, finding)
+        where = f"{finding.path}:{found.line}" if found is not None else finding.path
     text = shortened(finding.finding, LONGEST_FINDING)
     doubt = " (unverified)" if finding.unverified else ""
     quote = "none, something is missing" if finding.omission else finding.quote
-    details = claim_details(quote, finding.location, finding.suggested_fix, LONGEST_FINDING)
+    details = claim_details(quote, where, finding.suggested_fix, LONGEST_FINDING)
     line = f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
     details += [describe_equal(group)] if len(group) > 1 else []
     return "\n".join([line, *(f"    {each}" for each in details)])

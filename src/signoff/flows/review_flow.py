@@ -29,8 +29,12 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import config_from_json
 from signoff.flows.reading import config_from_dict
 from signoff.flows.sections import Goal, InlineConstraint
-from signoff.flows.validation import unable_reviewers, unable_writers, unknown_agents
-from signoff.flows.warnings import source_problems
+from signoff.flows.validation import (
+    source_problems,
+    unable_reviewers,
+    unable_writers,
+    unknown_agents,
+)
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint, SourceBlock
 

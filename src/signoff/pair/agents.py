@@ -19,6 +19,7 @@ from signoff.pair.errors import AgentError, ModelNotFoundError
 from signoff.pair.presets import OLLAMA, SLOGAN
 from signoff.pair.prompts import own_text, writer_prompt
 from signoff.pair.session import AgentRole
+from signoff.remedies import Install
 from signoff.runtime.ports import Agent, Call
 
 _SYSTEM = {AgentRole.WRITER: SLOGAN.writer_system, AgentRole.REVIEWER: SLOGAN.reviewer_system}
@@ -102,7 +103,10 @@ async def check_server(base_url: str, model: str) -> None:
     except errors.AgentError as error:
         unavailable = _unavailable(server.health_after(error))
         unavailable.is_transient = isinstance(error, errors.AgentTransient | errors.AgentTimeout)
-        unavailable.no_server = isinstance(error, errors.AgentTransient) and error.status is None
+        # Without the client, nobody can tell, and most users without it have no server either.
+        no_client = any(isinstance(each, Install) for each in error.remedies)
+        no_answer = isinstance(error, errors.AgentTransient) and error.status is None
+        unavailable.no_server = no_client or no_answer
         raise unavailable from None
     if not {model, f"{model}:latest", model.removesuffix(":latest")} & set(names):
         raise ModelNotFoundError(

@@ -40,7 +40,7 @@ class AgentError(WorkflowError):
     is_transient: bool = False
     """Whether another try may help, as for a server that is down."""
     no_server: bool = False
-    """Whether nothing answers where the Ollama server should be."""
+    """Whether nothing answers where the Ollama server should be, or nothing can ask it."""
 
 
 class ModelNotFoundError(AgentError, errors.UsageError):

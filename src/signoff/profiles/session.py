@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -91,98 +91,49 @@ class Note:
 
     def to_json(self) -> dict[str, Any]:
         """Returns what is set, for requests and for the state of the run."""
-        return {name: value for name in _NOTE_FIELDS if (value := getattr(self, name))}
+        return {name: value for name, value in vars(self).items() if value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Note:
         """Reads a note from the state of the run."""
-        return cls(**{name: data[name] for name in _NOTE_FIELDS if name in data})
+        known = (each.name for each in fields(cls))
+        return cls(**{name: data[name] for name in known if name in data})
 
 
-_NOTE_FIELDS = (
-    "last_error",
-    "approval_feedback",
-    "suggested_content",
-    "retry_count",
-    "ask_again",
-)
-
-
-@dataclass(frozen=True)
 class SessionState:
     """A session's state as its stages read it from the run."""
 
-    ctx: StepContext
-
-    @property
-    def context(self) -> dict[str, Any]:
-        """The values that the session was started with, and the texts of the files they name."""
-        params = dict(self.ctx.workflow_params)
-        for name in (STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM):
-            params.pop(name, None)
-        return params
-
-    @property
-    def standards(self) -> str:
+    def __init__(self, ctx: StepContext) -> None:
+        params, state = dict(ctx.workflow_params), ctx.step_state
+        self.ctx = ctx
+        self.standards: str = params.pop(STANDARDS_PARAM, "")
         """The standards bundle."""
-        return str(self.ctx.workflow_params.get(STANDARDS_PARAM, ""))
-
-    @property
-    def prompt(self) -> str:
+        params.pop(STANDARDS_PROVIDER_PARAM, None)
+        self.context = params
+        """The values that the session was started with, and the texts of the files they name."""
+        self.prompt: str = state.get("prompt", "")
         """The approved prompt of the current phase."""
-        return str(self.ctx.step_state.get("prompt", ""))
-
-    @property
-    def plan(self) -> str:
+        self.plan: str = state.get("plan", "")
         """The approved plan."""
-        return str(self.ctx.step_state.get("plan", ""))
-
-    @property
-    def review(self) -> str:
+        self.review: str = state.get("review", "")
         """The last approved review."""
-        return str(self.ctx.step_state.get("review", ""))
-
-    @property
-    def revision_notes(self) -> str:
+        self.revision_notes: str = state.get("revision_notes", "")
         """Which issues of the last review the reviser fixed, and which not and why."""
-        return str(self.ctx.step_state.get("revision_notes", ""))
-
-    @property
-    def code(self) -> dict[str, str]:
+        self.code: dict[str, str] = dict(state.get("code", {}))
         """The code as it is now: texts by path."""
-        return dict(self.ctx.step_state.get("code", {}))
-
-    @property
-    def artifacts(self) -> list[dict[str, Any]]:
+        self.artifacts: list[dict[str, Any]] = list(state.get("artifacts", ()))
         """Every file that was generated so far."""
-        return list(self.ctx.step_state.get("artifacts", ()))
-
-    @property
-    def note(self) -> Note | None:
+        note = state.get("note")
+        self.note = Note.from_json(note) if note is not None else None
         """Why the previous visit of this stage did not lead on; None at the first visit."""
-        data = self.ctx.step_state.get("note")
-        return Note.from_json(data) if data is not None else None
-
-    @property
-    def response(self) -> str:
+        self.response: str = state.get("response", "")
         """The provider's last response in this stage, while the session is sent back to it."""
-        return str(self.ctx.step_state.get("response", ""))
-
-    @property
-    def provided_files(self) -> dict[str, str | None]:
+        self.provided_files: dict[str, str | None] = dict(state.get("provided_files", {}))
         """Files that came with the current response, apart from its text."""
-        return dict(self.ctx.step_state.get("provided_files", {}))
-
-    @property
-    def feedback(self) -> str:
+        self.feedback: str = state.get("feedback", "")
         """What a human asked for when the phase was decided."""
-        return str(self.ctx.step_state.get("feedback", ""))
-
-    @property
-    def fs_ability(self) -> str | None:
+        self.fs_ability: str | None = state.get("fs_ability")
         """What the user says that providers can do with files."""
-        ability: str | None = self.ctx.step_state.get("fs_ability")
-        return ability
 
 
 def step_id(phase: WorkflowPhase, stage: WorkflowStage) -> str:

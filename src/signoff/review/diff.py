@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from signoff.review.critique import quotes_nothing
-from signoff.review.edit import Edit, EditKind, find_passage
 from signoff.review.evidence import ArtifactText
+from signoff.review.work_order import Edit, EditKind, find_passage
 
 MOST_HUNKS = 500
 LONGEST_HUNK = 4_000
@@ -463,3 +463,16 @@ def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
         yield f"{sign}{line.removesuffix(chr(10))}"
         if not line.endswith("\n"):
             yield NO_BREAK
+
+
+def unified_diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Returns what changed, file by file, as a patch that `git apply` takes; empty if nothing."""
+    changed = (each for each in _changed(before, after) if each[0] in after)
+    return "".join(_file_diff(path, old, new) for path, old, new in changed)
+
+
+def _file_diff(path: str, old: str, new: str) -> str:
+    from difflib import unified_diff as compared
+
+    lines = compared(_lines(old), _lines(new), f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_BREAK}\n" for line in lines)

@@ -27,7 +27,7 @@ from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Handler, StepDef
-from signoff.documents.regular_files import read_regular
+from signoff.documents.named_texts import named_texts, read_texts
 from signoff.skills.types import Confidence
 
 MAX_ROUNDS = 5
@@ -50,9 +50,7 @@ Iteration = Annotated[
 ]
 
 _SHARED_FILE = Path(__file__).with_name("library") / "shared.md"
-_HEADING = re.compile(r"^<!-- ([\w.-]+)(?:: (.+))? -->$", re.MULTILINE)
 _SHARED = re.compile(r"^<!-- shared (.+) -->$", re.MULTILINE)
-_MOST_BYTES = 1_000_000
 
 
 class _Text(NamedTuple):
@@ -69,9 +67,9 @@ class SkillTexts:
     @classmethod
     def beside(cls, module: str) -> SkillTexts:
         """Reads the Markdown file beside a module (its `__file__`)."""
-        shared = {name: text for name, _, text in _read(_SHARED_FILE)}
+        shared = read_texts(_SHARED_FILE)
         texts = {}
-        for name, title, text in _read(Path(module).with_suffix(".md")):
+        for name, title, text in named_texts(Path(module).with_suffix(".md")):
             # Split at a pattern with a group, every second part is what the group has matched.
             parts = enumerate(_SHARED.split(text))
             paragraphs = (_filled(shared, each) if n % 2 else each.strip("\n") for n, each in parts)
@@ -126,13 +124,6 @@ def until_covered(
 ) -> Result:
     """Handles a step that is repeated until a list, such as files to read, is worked through."""
     return repeat_until(coverage == "complete", ctx, iteration)
-
-
-def _read(path: Path) -> list[tuple[str, str, str]]:
-    """Returns the name, the title and the text of each part of a file."""
-    _before, *parts = _HEADING.split(read_regular(path, _MOST_BYTES).decode())
-    texts = [text.strip("\n") for text in parts[2::3]]
-    return list(zip(parts[::3], [each or "" for each in parts[1::3]], texts, strict=True))
 
 
 def _filled(shared: Mapping[str, str], words: str) -> str:

@@ -4,6 +4,12 @@ A reply that cannot be parsed, a verdict that contradicts its findings and quote
 occur in the artifact are sent back to the critic once, all together. If the reply is still
 unusable, a human decides; quotes that still do not occur are only marked. What was valid in an
 answer that was sent back counts until the critic withdraws it with a reason.
+
+Critics are noisy, and every false alarm costs a round. So another agent may have to confirm severe
+findings before they block: it gets only the passage, the rule and the claim. A finding that it does
+not confirm is recorded and set aside. An answer that cannot be read confirms: a real defect must
+not pass because of a bad answer. The same question is asked before a judge's dismissal of a
+CRITICAL finding counts.
 """
 
 from __future__ import annotations
@@ -21,15 +27,16 @@ from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.questions import Option
 from signoff.core.requests import RETRY, Choice, Request
-from signoff.core.words import FindingStatus
+from signoff.core.severity import WORST
+from signoff.core.words import FindingStatus, Label
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
-from signoff.flows.state import FlowState, files_label
-from signoff.flows.step import WorkflowStep
+from signoff.flows.model import VerifyConfig, WorkflowStep
+from signoff.flows.state import VERIFY, FlowState, files_label
 from signoff.flows.steps.decision_material import judging_material
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
-from signoff.flows.steps.verify import Verifier
+from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import (
@@ -38,21 +45,21 @@ from signoff.review.evidence import (
     find_problems,
     mark_unverified,
 )
+from signoff.review.finding import is_set_aside
 from signoff.review.identity import assign_lines, identify
 from signoff.review.lasting_decision import dismiss_commented, dismiss_rules, is_commented
-from signoff.review.memory import known_findings
-from signoff.review.own_words import Material
 from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
-from signoff.review.prompt_text import ConstraintMaterial
-from signoff.review.prompts import critic_prompt
-from signoff.review.review_scope import ReviewScope
+from signoff.review.prompt_text import ConstraintMaterial, known_findings
+from signoff.review.prompts import critic_prompt, verifier_prompt
+from signoff.review.record import Record
+from signoff.review.reply_text import Material, ReplyFormat, Unreadable, clean, find_answer
+from signoff.review.review_scope import WITHDRAWAL_RULE, OpenIssues, ReviewScope
 from signoff.review.shown_file import (
     assign_files,
     is_unchanged_line,
     set_aside_unchanged,
     show_files,
 )
-from signoff.review.withdrawal import WITHDRAWAL_RULE, OpenIssues
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
 """The keys of an item with several constraints, and of its result."""
@@ -450,3 +457,147 @@ def _decided(
     )
     issues = with_unique_ids([*valid.issues, finding], scope.owner)
     return replace(base, overall=Overall.FAIL, issues=tuple(issues), notes=notes)
+
+
+CONTEXT_LINES = 8
+"""Lines that are shown before and after the quoted passage."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Asks the confirming agent of a flow about the severe issues of one critique."""
+
+    flow: Flow
+    state: FlowState
+    config: VerifyConfig
+
+    async def verify(
+        self, ctx: StepContext, critique: Critique
+    ) -> tuple[Critique, list[dict[str, Any]]]:
+        """Returns a critique with unconfirmed issues set aside, and the new answers to keep."""
+        issues, notes, answers = [], list(critique.notes), []
+        for issue in critique.issues:
+            if issue.severity.rank > self.config.min_severity.rank or is_set_aside(issue):
+                issues.append(issue)
+                continue
+            confirmation, new = await self.confirm(ctx, critique, issue)
+            answers += new
+            if confirmation.confirmed:
+                issues.append(issue)
+                continue
+            why = f"not confirmed by {self.config.agent}: {confirmation.reason}"
+            notes.append(f"{issue.id} was {why}")
+            issues.append(replace(issue, set_aside=why))
+        return replace(critique, issues=tuple(issues), notes=tuple(notes)), answers
+
+    async def confirm(
+        self, ctx: StepContext, critique: Critique, issue: CritiqueIssue
+    ) -> tuple[Confirmation, list[dict[str, Any]]]:
+        """Returns whether an issue is true, and the answer to keep if it is a new one."""
+        prompt = self.prompt(issue, self.flow.by_id[critique.constraint_id])
+        # An answer holds for this claim about this passage only: another claim about the same
+        # words may be true, and other words around them may make the same claim true.
+        request = digest(["verify", self.config.agent, prompt.material])
+        answered = self.state.answered.get(request)
+        if answered is not None:
+            return Confirmation.from_json(answered), []
+        about = {
+            "title": f"Confirm {issue.id} of {critique.reviewer}",
+            "subject": f"{issue.id}-{critique.reviewer}",
+        }
+        confirmation = await self._ask(ctx, prompt, about)
+        return confirmation, [{"request": request, "answer": confirmation.to_json()}]
+
+    def prompt(self, issue: CritiqueIssue, constraint: Constraint) -> ProductPrompt:
+        """Returns the question about an issue."""
+        # A rule about facts usually means the sources of the goal.
+        sources = dict.fromkeys([self.state.source(constraint.id), self.state.source()])
+        return verifier_prompt(
+            goal=self.flow.goal.text,
+            passage=self._passage(issue),
+            constraint=constraint,
+            issue=issue,
+            sources="\n\n".join(filter(None, sources)),
+            structured=self.flow.capabilities(self.config.agent).json_schema,
+            templates=self.flow.prompts,
+        )
+
+    async def _ask(
+        self, ctx: StepContext, prompt: ProductPrompt, about: dict[str, Any]
+    ) -> Confirmation:
+        read = partial(parse_confirmation, material=Material(prompt))
+        try:
+            checked = await ctx.ask(self.config.agent, prompt, key=VERIFY, read=read, about=about)
+        except AgentBadOutput as error:
+            return Confirmation(confirmed=True, reason=f"the answer cannot be read: {error}")
+        return checked.value or Confirmation(confirmed=True)
+
+    def _passage(self, issue: CritiqueIssue) -> str:
+        """Returns the lines around the quote; the whole artifact if something is missing."""
+        text = self.state.files.get(issue.path, "")
+        quoted = self.state.content.text(issue.path)
+        found = quoted.lines_of(issue.evidence) if not issue.omission else []
+        if not found:
+            return text
+        lines = text.split("\n")
+        first, last = found[0][0], found[-1][1]
+        return "\n".join(lines[max(0, first - CONTEXT_LINES) : last + 1 + CONTEXT_LINES])
+
+
+async def second_look(
+    verifier: Verifier, ctx: StepContext, judged: Adjudication, critiques: Sequence[Critique]
+) -> tuple[Adjudication, list[dict[str, Any]]]:
+    """Returns a verdict in which a dismissed CRITICAL issue is pursued if it is confirmed.
+
+    A wrong dismissal of such an issue is the most expensive mistake of a judge: no critic reports
+    it again. One that was pursued before and is still there stays pursued. What a human has decided
+    is not questioned. Also returns the answers to keep.
+    """
+    reports = {i.finding_id: (c, i) for c in critiques for i in c.issues if i.finding_id}
+    findings = verifier.state.ledger.findings
+    to_fix_before = {each for round_ in verifier.state.to_fix for each in round_}
+    decisions, notes, answers = list(judged.decisions), list(judged.notes), []
+    for number, decision in enumerate(decisions):
+        finding, report = findings.get(decision.finding_id), reports.get(decision.finding_id)
+        if decision.status is not Pursuit.DISMISSED or decision.severity is not WORST:
+            continue
+        if finding is None or finding.decision or report is None:
+            continue
+        reported_again = finding.label is Label.STILL_OPEN and not finding.not_reported_again
+        if finding.id in to_fix_before and reported_again:
+            why = "it had to be fixed before and is still open"
+        else:
+            confirmation, new = await verifier.confirm(ctx, *report)
+            answers += new
+            if not confirmation.confirmed:
+                continue
+            why = f"it is confirmed by {verifier.config.agent}: {confirmation.reason}"
+        decisions[number] = replace(decision, status=Pursuit.PURSUING, rationale=None)
+        notes.append(f"{decision.issue_id}: dismissed by the judge, but {why}; it has to be fixed")
+    return replace(judged, decisions=tuple(decisions), notes=tuple(notes)), answers
+
+
+LONGEST_REASON = 1_000
+
+_FORMAT = ReplyFormat("confirmed", "confirmed", entry="", texts={"": ("reason",)})
+
+
+@dataclass(frozen=True)
+class Confirmation(Record):
+    """Whether a finding is true, and why."""
+
+    confirmed: bool
+    reason: str = ""
+
+
+def parse_confirmation(reply: Reply, material: Material) -> Confirmation:
+    """Returns the confirmation in a reply; raises `Unreadable` with a message to its author."""
+    answer: Mapping[Any, Any] = (
+        reply.value
+        if isinstance(reply.value, Mapping)
+        else find_answer(reply.text, material, _FORMAT)
+    )
+    confirmed = answer.get("confirmed")
+    if not isinstance(confirmed, bool):
+        raise Unreadable("`confirmed` must be true or false")
+    return Confirmation(confirmed, clean(str(answer.get("reason") or ""))[:LONGEST_REASON])

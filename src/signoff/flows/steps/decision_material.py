@@ -13,13 +13,13 @@ from signoff.core.context import StepContext
 from signoff.core.one_line import cut
 from signoff.core.words import FindingStatus
 from signoff.flows.coverage import constraint_results
-from signoff.flows.files.patch import unified_diff
-from signoff.flows.files.skipping import file_coverage
+from signoff.flows.files.selection import file_coverage
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
 from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.constraint import Constraint
 from signoff.review.coverage import describe_missed
+from signoff.review.diff import unified_diff
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.findings import Ledger
 from signoff.runtime.amounts import count, format_spend

@@ -129,7 +129,7 @@ def _with_ready_agents(
     Without an Ollama server, the default agent takes its place, unless the user has chosen one.
     """
     from signoff.app.agents import build_agents, find_not_ready, refuse_not_ready
-    from signoff.app.notations import compile_context
+    from signoff.app.targets import compile_context
     from signoff.notation import Ask
     from signoff.pair.agents import check_pair
     from signoff.pair.config import chosen_options, may_ask_another
@@ -151,7 +151,7 @@ def _with_ready_agents(
         asks, root = [Ask(other)], planned.home.root
         not_ready = find_not_ready(planned.settings.agents, asks, root)
         refuse_not_ready(not_ready, by_name=False)
-        out.note(f"no Ollama server is running; using the default agent, {other}")
+        out.note(f"Ollama is not set up here; using the default agent, {other}")
         params = {**params, "writer": other}
         asyncio.run(check_pair(preset, params, context, agents))
     return params

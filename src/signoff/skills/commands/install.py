@@ -29,6 +29,7 @@ from signoff.cli.output import Output
 from signoff.cli.text import one_line
 from signoff.core.workflow import Workflow
 from signoff.documents.files import MOST_BYTES, display_path
+from signoff.documents.named_texts import read_texts
 from signoff.documents.python_files import make_importable
 from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.errors import Problem, UnknownName, UsageError
@@ -45,56 +46,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _MARK = "\n<!-- signoff skill install: "
 _WIDTH = 100
 
-_BODY = """\
-# {name}
-
-{description}
-
-## Start
-
-What the user asked for is the task. Run the first command:
-
-    {first}
-
-It prints the instructions of the first step, and the next command. There {steps}. If the
-program `signoff` is missing, report that and stop: do not make up the steps.
-
-## Follow it
-
-1. Do what the step says, all of it, then run the command that it prints. Never skip a step, work
-   ahead, or run a step that no command led to: later steps rely on the results of earlier ones.
-2. Fill in placeholders before you run a command. '<low|high>' stands for one of the choices,
-   '<name>' for a text of yours. Keep the quotes and all other options as they are. Report what is
-   true: a choice that only ends the step sooner spoils the result.
-3. Some steps are for a sub-agent. Do not do them yourself. Launch a new sub-agent, give it the
-   instructions, the script and the context that the step prints, and nothing about the verdict you
-   hope for. Then run the command for its verdict. An unclear verdict is a fail.
-4. If the reply of a sub-agent is a <needs_user_input> block, it asks the user. Do not answer for
-   the user: ask these questions, wait for the answers, and launch the sub-agent again, with the
-   same task and the answers. The step prints how.
-5. If a step says to ask the user, ask, and wait for the answer.
-6. If a command fails, its message says why. Correct the command and run it again.
-7. You are done when a step says that it was the last one. Then report the result to the user.
-
-## Resume
-
-{resume}
-
-- `{show}` lists the steps and the options.
-- `{run}` follows the same steps as a recorded run.
-  No step can be skipped, and a new session goes on where the last one stopped.
-"""
-
-_WITH_FILES = """\
-Note each command that you run. After an interruption, run the last one again: it prints the same
-step, and the state directory that it names has the files of the steps before. Run the first command
-only once, because it creates a new state directory each time. What is in no file is lost with your
-session. If you have lost the command, start again with the first one."""
-
-_WITHOUT_FILES = """\
-Nothing is stored between commands. Note each command that you run, and the result of each step.
-After an interruption, run the last command again: it prints the same step, and continue from your
-notes. Without the results of the steps before, start again with the first command."""
 
 _SHARED = Path(".agents", "skills")
 PLACES = {"claude": Path(".claude", "skills"), "codex": _SHARED, "gemini": _SHARED}
@@ -334,16 +285,17 @@ def skill_text(workflow: Workflow, folder: str = "") -> str:
     It is empty if they find it wherever the file is read.
     """
     name, steps = workflow.name, workflow.total_steps
-    body = _BODY.format(
+    texts = read_texts(Path(__file__).with_name("skill_file.md"))
+    body = texts["body"].format(
         name=name,
         description=textwrap.fill(_description(workflow), _WIDTH, break_on_hyphens=False),
         steps=f"are {steps} steps" if steps > 1 else "is one step",
         first=first_command(workflow, SkillPlace(name, folder)),
         show=in_project(shlex.join(["signoff", "skill", "show", name]), folder),
         run=in_project(shlex.join(["signoff", "run", name, "--pull"]), folder),
-        resume=_WITH_FILES if keeps_state(workflow) else _WITHOUT_FILES,
+        resume=texts["with-files" if keeps_state(workflow) else "without-files"],
     )
-    return marked(name, f"{_front_matter(workflow)}\n{body}")
+    return marked(name, f"{_front_matter(workflow)}\n{body}\n")
 
 
 def can_be_folder(name: str) -> bool:

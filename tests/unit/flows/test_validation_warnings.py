@@ -1,0 +1,118 @@
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep, with_ids
+from signoff.flows.sections import ConstraintConfig, Goal, PriorityRoute, RoutingConfig, RoutingRule
+from signoff.flows.validation import flow_warnings
+from signoff.review.constraint import Constraint, ConstraintBehavior
+from tests.unit.flows.harness import changed
+
+GENERATE = WorkflowStep(step=StepKind.GENERATE)
+CRITIQUE = WorkflowStep(step=StepKind.CRITIQUE)
+ADJUDICATE = WorkflowStep(step=StepKind.ADJUDICATE)
+REFINE = WorkflowStep(step=StepKind.REFINE)
+USUAL = GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE, ADJUDICATE, REFINE)))
+TONE = [Constraint("tone", priority=5)]
+
+
+def warnings(config: GenflowConfig, constraints: list[Constraint]) -> list[str]:
+    return [warning.what for warning in flow_warnings(config, constraints)]
+
+
+def test_the_usual_flow_has_no_warnings() -> None:
+    """Warnings about nothing are not read."""
+    assert warnings(USUAL, TONE) == []
+
+
+def test_patterns_that_match_nothing_are_reported() -> None:
+    """A typo in a pattern silently removes a constraint from review."""
+    config = changed(
+        USUAL,
+        workflow=with_ids((GENERATE, changed(CRITIQUE, constraints=("tone", "styl*")), ADJUDICATE)),
+        constraint_behaviors={"ton": ConstraintBehavior()},
+        constraints=ConstraintConfig(
+            routing=RoutingConfig(
+                rules=(
+                    RoutingRule(match="sec*", agents=("a",)),
+                    RoutingRule(match="t*", agents=("a",)),
+                ),
+                priority_routing=(
+                    PriorityRoute(range=(1, 4), agents=("a",)),
+                    PriorityRoute(range=(5, 9), agents=("a",)),
+                ),
+            )
+        ),
+    )
+
+    assert warnings(config, TONE) == [
+        "workflow[1].constraints[1]: 'styl*' matches no constraint",
+        "constraints.routing.rules[0].match: 'sec*' matches no constraint",
+        "constraint_behaviors.ton: 'ton' matches no constraint",
+        "constraints.routing.priority_routing[0]: no constraint has a priority from 1 to 4",
+    ]
+
+
+def test_a_constraint_that_no_step_reviews_is_reported() -> None:
+    """It looks as if it were checked."""
+    steps = with_ids((GENERATE, changed(CRITIQUE, constraints=("tone",)), ADJUDICATE))
+
+    found = warnings(GenflowConfig(workflow=steps), [*TONE, Constraint("law")])
+
+    assert found == ["no critique step reviews the artifact against 'law'"]
+
+
+def test_a_flow_without_constraints_is_one_warning() -> None:
+    """Every pattern matches nothing then, which needs no warning of its own."""
+    steps = with_ids((GENERATE, changed(CRITIQUE, constraints=("a", "b")), ADJUDICATE))
+
+    assert warnings(GenflowConfig(workflow=steps), []) == [
+        "there are no constraints, so critics review nothing"
+    ]
+
+
+def test_judging_that_cannot_work_is_reported() -> None:
+    """The run would end at its limit, or judge nothing."""
+    blind = with_ids((GENERATE, ADJUDICATE, CRITIQUE))
+    loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, changed(REFINE, loop_to="adjudicate")))
+
+    assert (
+        "nothing passes"
+        in warnings(GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE))), TONE)[0]
+    )
+    assert (
+        warnings(GenflowConfig(workflow=blind), TONE)[0]
+        == "'adjudicate' judges before any critique step"
+    )
+    assert warnings(GenflowConfig(workflow=loops), TONE) == [
+        "after the loop to 'adjudicate' there are no critiques to judge"
+    ]
+
+
+def test_findings_that_no_judge_sees_are_reported() -> None:
+    """An approval that never saw a critical finding looks like any other."""
+    previous = changed(ADJUDICATE, scope="previous")
+    unseen = with_ids((GENERATE, CRITIQUE, CRITIQUE, previous, REFINE, CRITIQUE))
+    seen = with_ids((GENERATE, CRITIQUE, previous, REFINE, CRITIQUE, ADJUDICATE))
+
+    assert warnings(changed(USUAL, workflow=seen), TONE) == []
+    assert warnings(changed(USUAL, workflow=unseen), TONE) == [
+        "no judge sees the findings of 'critique_1'; those that block stay open",
+        "no judge sees the findings of 'critique_5'; those that block stay open",
+    ]
+
+
+def test_a_flow_that_no_approval_ends_is_reported() -> None:
+    """It uses all its rounds, whatever its judges decide."""
+    going_on = changed(ADJUDICATE, on_approved="continue")
+    finishing = changed(ADJUDICATE, on_approved="finish")
+    endless = with_ids((GENERATE, CRITIQUE, ADJUDICATE, going_on))
+    ends = with_ids((GENERATE, CRITIQUE, finishing, CRITIQUE, going_on))
+
+    assert warnings(changed(USUAL, workflow=ends), TONE) == []
+    assert warnings(changed(USUAL, workflow=endless), TONE) == [
+        "no verdict ends a run: it ends at its round limit"
+    ]
+
+
+def test_a_goal_that_looks_like_a_file_is_reported() -> None:
+    """No user wants an artifact about the words `goal.yaml`."""
+    config = changed(USUAL, goal=Goal(goal="goal.yaml\n"))
+
+    assert warnings(config, TONE) == ["goal is the text 'goal.yaml', not the file of that name"]
