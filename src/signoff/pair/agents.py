@@ -84,8 +84,8 @@ async def create_reviewer_agent(config: OllamaConfig) -> OllamaAgent:
 
 async def get_cached_agent(role: AgentRole, config: OllamaConfig) -> OllamaAgent:
     """Returns the agent of a role, the same one for the same configuration."""
-    # The whole configuration is the key: two calls that differ in the temperature alone must not share
-    # an agent.
+    # The whole configuration is the key: two calls that differ in the temperature alone must not
+    # share an agent.
     key = (AgentRole(role), config.model_dump_json())
     if key not in _cache:
         _cache[key] = await _create(key[0], config)

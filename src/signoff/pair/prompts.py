@@ -82,7 +82,8 @@ def _shown(preset: PairPreset, text: str) -> str:
 
 def own_text(reply: str, preset: PairPreset) -> str:
     """Returns the text in a writer's reply, without thoughts before and explanations after it."""
-    # Reasoning models write their thoughts into the answer; what follows the last of them is the text.
+    # Reasoning models write their thoughts into the answer; what follows the last of them is the
+    # text.
     text = reply.rpartition("</think>")[2].strip()
     if not preset.one_paragraph:
         return text

@@ -168,8 +168,8 @@ async def _generate(ctx: StepContext, settings: PairSettings, _approve: Approve 
     turns = ctx.step_state["turns"]
     last = turns[-1] if turns else None
     numbers = list(range(1, settings.candidates + 1))
-    # A single candidate is written in the step itself, so its journal has no layer that a reader would
-    # have to look through.
+    # A single candidate is written in the step itself, so its journal has no layer that a reader
+    # would have to look through.
     if len(numbers) == 1:
         candidates = [await _write(ctx, settings, last, 1)]
     else:
@@ -276,8 +276,8 @@ async def _verdict(
         return ReviewerVerdict(False, verdict_of_text(error.partial, strict=True).feedback)
     if approve is not None:
         return ReviewerVerdict(approve(reply.text), reply.text.strip() or NO_FEEDBACK)
-    # A reviewer that repeats the text repeats its words too. A phrase that the material contains is no
-    # approval of the reviewer's.
+    # A reviewer that repeats the text repeats its words too. A phrase that the material contains is
+    # no approval of the reviewer's.
     material = f"{settings.task}\n{settings.criteria}\n{text}"
     return read_verdict(reply, strict=settings.strict, material=material)
 
@@ -291,8 +291,8 @@ async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | 
     for line in turn_lines(turn, settings.max_turns):
         ctx.log(line)
     outcome = Outcome.OK if turn["approved"] else Outcome.FAIL
-    # Convergence ends a pair only where another turn would follow: at the last turn, the limit is the
-    # reason that a user can do something about.
+    # Convergence ends a pair only where another turn would follow: at the last turn, the limit is
+    # the reason that a user can do something about.
     if should_continue_iteration(len(turns), settings.max_turns, turn["approved"]):
         converged = has_converged([each["text"] for each in turns], settings.similarity)
         outcome = Outcome.SKIP if converged else Outcome.ITERATE

@@ -88,8 +88,8 @@ class ApprovedResponse:
             if command == SessionCommand.APPROVE:
                 raise
             verdict = None
-        # The human's command wins over the verdict, and the state keeps both, so an override can never look
-        # like a review that passed.
+        # The human's command wins over the verdict, and the state keeps both, so an override can
+        # never look like a review that passed.
         decided = _OVERRULING.get(command, verdict)
         answer = self.submission.answer
         reason = answer.text if answer is not None else ""
@@ -217,8 +217,8 @@ class ApprovedResponse:
             check_writes([*found, *kept])
         except ValueError as error:
             raise UnusableResponse(str(error)) from error
-        # The reviser's notes are about the code and no part of it; as a file of the project they would be
-        # delivered.
+        # The reviser's notes are about the code and no part of it; as a file of the project they
+        # would be delivered.
         notes = {}
         if self.phase is WorkflowPhase.REVISE and REVISION_ISSUES_FILE in files:
             path = revision_issues_path(self.ctx.iteration)
@@ -349,8 +349,8 @@ class _TakenNames:
 
     def add(self, path: str) -> None:
         """Adds a file; raises `ValueError` if it is one already, or a file and a folder."""
-        # Two names that differ only in case are one file on many systems, where the second would overwrite
-        # the first.
+        # Two names that differ only in case are one file on many systems, where the second would
+        # overwrite the first.
         name = fold_name(path)
         folders = [name[:end] for end, character in enumerate(name) if character == "/"]
         clashes = (self._files.get(folder) for folder in folders)

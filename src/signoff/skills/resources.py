@@ -92,6 +92,6 @@ class FileResourceProvider:
         """Returns the path of a file; raises `UnsafePath` for one that leaves the root."""
         if not isinstance(relative, str):
             raise UnsafePath(f"a path must be text, not {type(relative).__name__}")
-        # Names come from models, so a path that leaves the folder, even through a link, is refused before
-        # anything is opened.
+        # Names come from models, so a path that leaves the folder, even through a link, is refused
+        # before anything is opened.
         return safe_path(self._root, relative)

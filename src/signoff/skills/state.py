@@ -99,8 +99,8 @@ def _create(prefix: str, files: Mapping[str, str]) -> Path:
 
 def _parent() -> Path:
     """Returns where state directories are created: in the project, else in the temporary folder."""
-    # A project's own folder is preferred, because files in the temporary folder may be removed before a
-    # long skill ends.
+    # A project's own folder is preferred, because files in the temporary folder may be removed
+    # before a long skill ends.
     home = find_home_folder(Path.cwd(), os.environ)
     if home is None:
         from tempfile import gettempdir

@@ -119,7 +119,8 @@ class StandardsFiles:
         texts: dict[str, str] = {}
         problems: list[Problem] = []
         for name in dict.fromkeys(names):
-            # Checked between files: a slow network folder ends the reading, and one large file does not.
+            # Checked between files: a slow network folder ends the reading, and one large file does
+            # not.
             if time.monotonic() > self._deadline:
                 raise ProviderError(f"reading the standards took more than {self._seconds:g} s")
             # Resolved before it is compared, so a link inside the folder cannot lead out of it.

@@ -124,8 +124,8 @@ def uninstall(
 def _install(skill: Skill, folder: SkillFolder) -> FileAction:
     # A file of the project may be under version control, where nobody else has its path.
     root = context_here().root.absolute()
-    # A skill of the library is found from everywhere. A project's own skill is found by its name only
-    # below the project, so elsewhere its commands name the folder.
+    # A skill of the library is found from everywhere. A project's own skill is found by its name
+    # only below the project, so elsewhere its commands name the folder.
     is_found = skill.source.in_library or folder.path.absolute().is_relative_to(root)
     text = skill_text(skill.workflow, "" if is_found else str(root))
     return folder.install(skill.workflow.name, text)

@@ -63,8 +63,8 @@ def instructions(folder: Path, phase: str, *, group: str | None, only_items: boo
     command = f"signoff skill qr {shlex.quote(str(path))}"
     this = shlex.join([*RUN_SCRIPT, SCRIPT, "--phase", phase, "--state-dir", str(folder)])
     try:
-        # Only the reviewer that coordinates begins a round; those of single groups, and one that only
-        # writes the items, must not change what is due.
+        # Only the reviewer that coordinates begins a round; those of single groups, and one that
+        # only writes the items, must not change what is due.
         found = begin_round(path) if group is None and not only_items else read_record(path)
     except UnreadableFile as error:
         # A group that cannot be read is an error, because this reviewer could only invent items.

@@ -236,8 +236,8 @@ def _typed(text: str) -> str:
 def _read(param: Param | None, name: str, text: str) -> Any:
     """Returns the value of an option; lists and mappings may be written as JSON."""
     option = option_name(name.removeprefix(_PREFIX))
-    # Agents paste commands as they are printed; a placeholder that was not filled in would be taken for
-    # a report.
+    # Agents paste commands as they are printed; a placeholder that was not filled in would be taken
+    # for a report.
     if text == (placeholder(param) if param is not None else None):
         raise UsageError(f"{option} still has its placeholder {text}; fill in a value")
     # The next command carries the value, and a terminal would interpret control characters in it.
