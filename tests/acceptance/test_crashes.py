@@ -157,9 +157,7 @@ WORKFLOW = Workflow("leaves", StepDef("both", handler=both, next={Outcome.OK: No
 """
 
 
-def test_a_second_signal_leaves_nothing_that_a_program_has_left_behind(
-    holding: CliProject,
-) -> None:
+def test_a_second_signal_leaves_nothing_that_a_program_has_left_behind(holding: CliProject) -> None:
     """What outlives its parent is a child of the system's first process, and still ours."""
     holding.write("holds.py", LEAVES)
     process = holding.start("run", "holds.py", "--name", "one")

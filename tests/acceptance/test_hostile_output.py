@@ -50,12 +50,7 @@ def test_text_around_a_review_is_ignored(
         "text": wrapped.replace("{}", play.passing_critique()),
         "whole": True,
     }
-    begin(
-        flow_project,
-        play.author_writes(FINAL),
-        reply,
-        agent=agent,
-    )
+    begin(flow_project, play.author_writes(FINAL), reply, agent=agent)
 
     done = flow_project.run()
 

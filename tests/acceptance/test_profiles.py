@@ -177,10 +177,7 @@ def test_the_status_has_everything_that_a_program_needs(profile_project: Profile
         (["init", "note"], ["'topic': is missing", "as topic=VALUE"]),
         (["init", "note.py"], ["unknown profile 'note.py'"]),
         (["init", "note", "-c", "topic=a", "--name", "../x"], ["'../x'"]),
-        (
-            ["init", "note", "-c", "lines=x", "-c", "tone=rude"],
-            ["topic", "'lines'", "dry, warm"],
-        ),
+        (["init", "note", "-c", "lines=x", "-c", "tone=rude"], ["topic", "'lines'", "dry, warm"]),
         (["init", "note", "-c", "topic"], ["'topic' is not NAME=VALUE"]),
         (["init", "note", "-c", "topic=a", "-c", "topic=b"], ["twice"]),
         (["init", "note", "-c", "topic=a", "-c", "color=red"], ["color", "topic"]),

@@ -187,9 +187,7 @@ def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) 
         play.issue("CRITICAL", "wide", id="clear-002", finding="Too wide."),
     )
     script_same_findings(
-        flow_project,
-        *both,
-        decisions=({"issue_id": "clear-001", "competing_constraint": "short"},),
+        flow_project, *both, decisions=({"issue_id": "clear-001", "competing_constraint": "short"},)
     )
 
     done = flow_project.run()

@@ -211,9 +211,7 @@ WORKFLOW = Workflow(
 """
 
 
-def test_parameters_that_handlers_only_read_are_accepted_and_asked_for(
-    project: CliProject,
-) -> None:
+def test_parameters_that_handlers_only_read_are_accepted_and_asked_for(project: CliProject) -> None:
     """Seed 001 reads `mode` and `confidence` without declaring them (its patterns 2 and 3)."""
     project.write(".signoff/skills/seed.py", SEED)
     rows = {

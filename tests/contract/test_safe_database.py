@@ -17,13 +17,7 @@ from signoff.guarded_db.verdict import Allowed, StatementKind
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.guarded_db.attacks import (
-    ATTACKS,
-    NEED_A_TOKEN,
-    NEED_THE_SCHEMA,
-    WIPERS,
-    lines,
-)
+from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN, NEED_THE_SCHEMA, WIPERS, lines
 from tests.unit.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
 
 MARKER = Marker("run-1", "edit", 1)
@@ -214,9 +208,7 @@ def test_a_query_only_reads(db: SafeDatabaseClient, library: Library) -> None:
     assert library.titles() == BEFORE
 
 
-def test_a_view_returns_rows_one_row_a_value_or_whether_any_exist(
-    db: SafeDatabaseClient,
-) -> None:
+def test_a_view_returns_rows_one_row_a_value_or_whether_any_exist(db: SafeDatabaseClient) -> None:
     """Conditions would be full of indexing otherwise."""
     view = db.read_only()
 

@@ -21,13 +21,7 @@ from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
 from tests.store_suite import StoreSuite
-from tests.store_suite.journal_writer import (
-    ANN,
-    JournalWriter,
-    NewStore,
-    new_request,
-    start_run,
-)
+from tests.store_suite.journal_writer import ANN, JournalWriter, NewStore, new_request, start_run
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.pgbouncer import program as pgbouncer_program
 from tests.stubs.pgbouncer import running_pgbouncer
