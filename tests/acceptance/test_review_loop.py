@@ -196,35 +196,10 @@ def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) 
 
 
 @pytest.mark.parametrize(
-    ("edit", "why"),
-    [([], "changed nothing"), ([["see", "sea " * 40]], "changed the size by")],
-    ids=["unchanged", "grown"],
-)
-def test_an_implausible_edit_is_returned_once_and_then_a_human_decides(
-    flow_project: FlowProject, edit: list[list[str]], why: str
-) -> None:
-    """An agent may do nothing or rewrite everything, and still report success."""
-    flow_project.write_flow(f"max_iterations: 2\n{LOOP}")
-    flow_project.constraints("clear")
-    flow_project.script(
-        play.author_writes(),
-        play.critic_finds("clear", play.issue(), contains=DRAFT),
-        play.critics_pass(),
-        play.judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
-        play.judge_decides("APPROVED"),
-        {"step": "refine", "edits": True, "edit": edit, "text": "Done."},
-    )
-
-    done = flow_project.run()
-
-    assert (done.code, questions(flow_project)) == (10, ["validation_failed"])
-    assert flow_project.call_fields("step").count("refine") == 3
-    assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
-
-
-@pytest.mark.parametrize(
     ("damage", "why"),
     [
+        ("nothing", "changed nothing"),
+        ("grown", "changed the size by"),
         ("deleted", "changed nothing"),
         ("emptied", "changed nothing"),
         ("blanked", "changed nothing"),
