@@ -320,25 +320,6 @@ def test_a_finding_of_the_last_reading_is_fixed_before_the_approval(
     assert flow_project.call_fields("step").count("critique") == 5
 
 
-def test_five_hundred_findings(flow_project: FlowProject) -> None:
-    """All of them block, so none is dropped, and a human can read the status."""
-    lines = [f"Line {n} is wrong." for n in range(500)]
-    found = [play.issue("HIGH", line, id=f"clear-{n}") for n, line in enumerate(lines)]
-    begin(
-        flow_project,
-        play.author_writes("\n".join(lines)),
-        play.critic_finds("clear", *found),
-        play.judge_decides("REWRITE", bill="Fix all lines."),
-        play.editor_replaces("wrong", "right"),
-    )
-
-    done = flow_project.run()
-
-    assert done.code == LIMIT, done.err
-    assert flow_project.read("final/status.md").count("[HIGH]") == 500
-    assert flow_project.call_fields("step") == ["generate", "critique", "adjudicate", "refine"]
-
-
 def test_a_blocking_finding_after_hundreds_of_minor_ones(flow_project: FlowProject) -> None:
     """A linter lists what it finds in the order of lines; the defect may come last."""
     flow_project.write(
