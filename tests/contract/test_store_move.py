@@ -19,7 +19,7 @@ from signoff.runtime.run_transfer import read_copy
 from signoff.runtime.store_port import Store
 from signoff.store.postgres.store import PostgresStore
 from signoff.store.sqlite import MemoryStore, SqliteStore
-from signoff.testing.crashing_store import Countdown, CrashingStore, When
+from signoff.testing.doubles import Countdown, CrashingStore, When
 from tests.store_suite.journal_writer import new_request, start_run
 from tests.stubs.postgres import PostgresServer
 

@@ -49,8 +49,18 @@ from signoff.runtime.store_port import (
     WorkerRow,
 )
 from signoff.store import queries as q
-from signoff.store.commits import apply, replace_surrogates
-from signoff.store.connection import IN_MEMORY, OpenFile, Transaction, connect
+from signoff.store.connection import (
+    IN_MEMORY,
+    OpenFile,
+    SqliteTransfer,
+    Transaction,
+    back_up,
+    check,
+    connect,
+    damaged_journal,
+    delete_run,
+)
+from signoff.store.queries import apply, replace_surrogates
 from signoff.store.rows import (
     RENEWED_SECONDS,
     busy,
@@ -64,7 +74,6 @@ from signoff.store.rows import (
     unknown_run,
     worker_rows,
 )
-from signoff.store.upkeep import SqliteTransfer, back_up, check, damaged_journal, delete_run
 
 _Values = tuple[Any, ...]
 

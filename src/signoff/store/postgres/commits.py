@@ -21,10 +21,10 @@ from signoff.core.outcome import Status
 from signoff.databases import driver
 from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import Commit, CommitResult, RunId, Topic
-from signoff.store.commits import ledger_value, replace_surrogates
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.connection import Row, ServerSession
 from signoff.store.postgres.queries import stored_text
+from signoff.store.queries import ledger_value, replace_surrogates
 
 REFUSED = CommitResult(accepted=False)
 

@@ -44,7 +44,6 @@ from signoff.runtime.store_port import (
     StoreListener,
     WorkerRow,
 )
-from signoff.store.commits import replace_surrogates
 from signoff.store.postgres import leases, schema
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.commits import apply, read_back
@@ -62,6 +61,7 @@ from signoff.store.postgres.listener import ServerListener
 from signoff.store.postgres.queries import is_marked, restored_text, stored_text
 from signoff.store.postgres.schema import check_schema, check_version
 from signoff.store.postgres.transfer import PostgresTransfer
+from signoff.store.queries import replace_surrogates
 from signoff.store.rows import (
     inbox_item,
     inbox_lines,
