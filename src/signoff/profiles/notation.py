@@ -50,7 +50,7 @@ NOTATION = Notation(
     ),
     settings=SettingsSection(
         "profiles",
-        "signoff.profiles.settings_section:ProfilesSection",
+        "signoff.profiles.settings:ProfilesSection",
         "sessions of profiles: providers, approval, max_iterations, hash_prompts, "
         "standards_provider, standards, options, dir",
         {

@@ -22,7 +22,7 @@ from signoff.profiles.factories import (
     StandardsProviderFactory,
 )
 from signoff.profiles.session import ROLES
-from signoff.profiles.settings import STAGES, ProfileSettings, agent_name
+from signoff.profiles.settings import STAGES, ProfilesSection, agent_name
 
 if TYPE_CHECKING:
     from signoff.app.settings import Settings
@@ -103,7 +103,7 @@ def show(name: str, out: Output) -> None:
     """
     context = context_here()
     profile = find_profile(name, context)
-    metadata, section = profile.get_metadata(), ProfileSettings.of(context.settings)
+    metadata, section = profile.get_metadata(), ProfilesSection.of(context.settings)
     schema, options = metadata.get("context_schema") or {}, metadata.get("options") or {}
     providers = {role: section.provider_for(role) for role in ROLES.values()}
     approvers = {stage: section.stage(stage).approver for stage in STAGES}
@@ -241,7 +241,7 @@ def _check_ai(settings: Settings, key: str | None) -> Iterator[dict[str, Any]]:
     agents = known_agents(settings.agents)
     if key is not None and agent_name(key) not in (*registered, *agents):
         raise UnknownName("provider", key, [*registered, *agents])
-    section = ProfileSettings.of(settings.sections)
+    section = ProfilesSection.of(settings.sections)
     used = {section.provider_for(role) for role in ROLES.values()} | {*settings.agents, *registered}
     names = used if key is None else {agent_name(key)}
     health = check_agents(settings.agents) if names - set(registered) else {}
@@ -263,7 +263,7 @@ def _check_standards(
     """Checks the standards of one profile, or of all profiles that can be used."""
     if key is not None:
         StandardsProviderFactory.get_class(key)
-    for problem in unknown_profiles(ProfileSettings.of(context.settings), context):
+    for problem in unknown_profiles(ProfilesSection.of(context.settings), context):
         yield _check("standards", "none", False, str(problem))
     usable = [each.name for each in all_profiles(context) if each.problem is None]
     for name in [profile_name] if profile_name is not None else usable:
@@ -285,7 +285,7 @@ def _registered_problem(name: str) -> str:
 
 
 def _standards_check(profile_name: str, context: CompileContext) -> dict[str, Any]:
-    section = ProfileSettings.of(context.settings)
+    section = ProfilesSection.of(context.settings)
     name = section.standards_provider or DEFAULT_PROVIDER
     try:
         profile = find_profile(profile_name, context)
