@@ -66,10 +66,7 @@ _StageField = Annotated[
 _STAGE = "an approver, as in `skip`, or {approver, max_retries, ...}"
 
 _STAGE_FIELDS: dict[str, Any] = {
-    _field(name): (
-        _StageField,
-        Field(default_factory=StageSection, alias=name, description=_STAGE),
-    )
+    _field(name): (_StageField, Field(default_factory=StageSection, alias=name, description=_STAGE))
     for name in STAGES
 }
 # A model and not a mapping, so that a misspelled stage is refused with the names of all stages.

@@ -12,13 +12,7 @@ import click
 
 from signoff.cli.options import Group
 from signoff.errors import NotTrusted
-from signoff.profiles.commands.catalog import (
-    context_here,
-    list_profiles,
-    providers,
-    show,
-    validate,
-)
+from signoff.profiles.commands.catalog import context_here, list_profiles, providers, show, validate
 from signoff.profiles.commands.sessions import approve, cancel, init, reject, status
 
 
