@@ -24,7 +24,7 @@ OWN = (
     "signoff.remedies",
     "signoff.tagged_json",
 )
-COMPUTES_ONLY = {"codec.py": {"orjson"}, "digest.py": {"orjson"}}
+COMPUTES_ONLY = {"codec.py": {"orjson"}}
 
 CLOCK_READS = frozenset(
     "datetime.now datetime.utcnow datetime.today date.today "
