@@ -189,20 +189,6 @@ def test_a_second_event_loop_is_served_like_the_first() -> None:
     assert len(bed.heard) >= 2
 
 
-async def test_a_stopped_heart_can_beat_again(bed: Bed) -> None:
-    """A closed engine that is used once more drives runs like any other."""
-    bed.heartbeat.start()
-    bed.heartbeat.stop()
-    run = JournalWriter(bed.inner, owner=bed.owner)
-    run.begin()
-
-    bed.heartbeat.start()
-    bed.inner.ask_cancel(run.run, "too expensive")
-    await bed.something_heard()
-
-    assert bed.heard[0] == ("run", "too expensive")
-
-
 async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
     """A handler that computes for an hour must not lose its run."""
     run = JournalWriter(bed.inner, owner=bed.owner)
