@@ -32,9 +32,8 @@ from signoff.flows.flow_file import (
     RefinePhaseSection,
     TerminationSection,
 )
-from signoff.flows.model import ConvergenceConfig, Tension
+from signoff.flows.model import ConvergenceConfig, Tension, WorkflowStep
 from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
-from signoff.flows.step import WorkflowStep
 from signoff.skills import discover_workflows
 from signoff.store.connection import shipped_migrations
 from tests.acceptance.cli_project import worker_for_server
@@ -53,9 +52,7 @@ FIRST_PAGES = {"README.md", "guide.md", "flows.md", "review.md", "contracts.md"}
 
 TRIED = [
     pytest.param(
-        section,
-        marks=[] if section.page.name in FIRST_PAGES else pytest.mark.slow,
-        id=str(section),
+        section, marks=[] if section.page.name in FIRST_PAGES else pytest.mark.slow, id=str(section)
     )
     for section in SECTIONS
     if section.is_runnable

@@ -6,7 +6,7 @@ import inspect
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,19 +78,24 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     profile_class = find_profile(name, context)
     metadata = profile_class.get_metadata()
     section = ProfileSettings.of(context.settings)
-    options = _options(name, metadata.get("options") or {}, section)
+    where, own = f"{SECTION}.options.{name}", section.options.get(name, {})
+    options, problems = option_values(metadata.get("options") or {}, own, where)
+    schema = metadata.get("context_schema", {})
+    inputs, mistakes = context_params(schema, context.root)
+    # Both are found before the author's own code runs, so a mistake in a declaration is never
+    # reported as an error somewhere inside a profile.
+    if problems := [*problems, *mistakes]:
+        raise InvalidProfile(name, problems)
     session = _session(name, create_profile(profile_class, options), section, context)
     agents = _agents(session)
-    schema = metadata.get("context_schema", {})
     return Workflow(
         name,
         *_steps(session, section.max_iterations),
-        entry_point=_entry_point(),
         description=str(metadata.get("description", "")),
         max_iterations=section.max_iterations,
         notation="profiles",
         source=_source(session, profile_class, section, context),
-        inputs=_inputs(name, schema, context),
+        inputs=inputs,
         prepare=_Preparation(session, agents, schema, section, context.root),
         agents=agents,
     )
@@ -110,11 +115,10 @@ def _session(
         role: agent_name(str(context.options.get(role) or section.provider_for(role)))
         for role in ROLES.values()
     }
-    rules = {
-        step_id(phase, stage): _rules(section, phase, stage, context)
-        for phase, stage in map(position_of, STAGES)
-    }
+    rules = {step: _rules(section, step, context) for step in STAGES}
     standards = {section.standards_provider, section.standards.get(name, {}).get("provider")}
+    # Loading every profile costs time and runs their code, so it is done only if a name is not
+    # known without them.
     used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards} - {None}
     if not used <= {
         *context.agents,
@@ -126,6 +130,8 @@ def _session(
         load_profiles(context)
     _refuse_unknown(name, section, providers, context)
     approving = ApprovalProviderFactory.keys()
+    # Such an agent would only print the prompt and wait. A session waits for the response file
+    # instead, so that its user can work with an editor and a chat window.
     by_hand = frozenset(
         agent
         for agent in providers.values()
@@ -136,6 +142,8 @@ def _session(
         for rule in rules.values()
         if rule.approver not in (MANUAL, SKIP) and rule.approver in approving
     }
+    # Agents that the settings name have no such declaration: what they get is decided by the user,
+    # at a gate.
     abilities = {
         key: AIProviderFactory.get_class(key).fs_ability
         for key in set(providers.values()).intersection(AIProviderFactory.registered())
@@ -145,28 +153,16 @@ def _session(
     )
 
 
-def _options(name: str, schema: Mapping[str, Any], section: ProfileSettings) -> dict[str, Any]:
-    """Returns the profile's own options; raises `InvalidProfile` for wrong ones."""
-    values, problems = option_values(
-        schema, section.options.get(name, {}), f"{SECTION}.options.{name}"
-    )
-    if problems:
-        raise InvalidProfile(name, problems)
-    return values
-
-
-def _rules(
-    section: ProfileSettings, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
-) -> StageRules:
-    rules = section.stage(step_id(phase, stage))
-    if stage is WorkflowStage.PROMPT and context.options.get("skip_prompts"):
+def _rules(section: ProfileSettings, step: str, context: CompileContext) -> StageRules:
+    rules = section.stage(step)
+    if context.options.get("skip_prompts") and position_of(step)[1] is WorkflowStage.PROMPT:
         return replace(rules, approver=SKIP)
     if not rules.criteria_file:
         return rules
     try:
         criteria = read_regular(context.root / rules.criteria_file, None, follow=True).decode()
     except (OSError, UnicodeDecodeError) as error:
-        where = f"profiles.approval.stages.{step_id(phase, stage)}.criteria_file"
+        where = f"profiles.approval.stages.{step}.criteria_file"
         raise ConfigError(f"{where}: cannot read {rules.criteria_file}: {error}") from error
     return replace(rules, criteria=criteria)
 
@@ -190,13 +186,6 @@ def _refuse_unknown(
         raise InvalidProfile(name, problems)
 
 
-def _entry_point() -> str:
-    first = TransitionTable.get(WorkflowPhase.INIT, None, SessionCommand.INIT)
-    if first is None or first.stage is None:
-        raise ConfigError("the transition table has no way to start a session")
-    return step_id(first.phase, first.stage)
-
-
 def _steps(session: Session, max_iterations: int) -> Iterator[StepDef]:
     for phase, stage in map(position_of, STAGES):
         yield StepDef(
@@ -214,7 +203,11 @@ def _edges(phase: WorkflowPhase, stage: WorkflowStage, max_iterations: int) -> d
         row = TransitionTable.get(phase, stage, command)
         if row is None:
             continue
+        # A transition to its own stage is a rejection, or a review whose verdict selects one of the
+        # other rows; both mean that a human looks at the stage again.
         if (row.phase, row.stage) == (phase, stage):
+            # The bound is high because a human takes each round, and it starts afresh when the
+            # stage is left: only a stage that nobody ever finishes reaches it.
             back = Edge(step_id(phase, stage), bound=MOST_ROUNDS, on_limit="ask", resets=True)
             edges[Outcome.ITERATE] = back
         else:
@@ -270,16 +263,7 @@ def _source(
         "profile": session.name,
         "code": _code_digest(profile_class),
         "providers": dict(session.providers),
-        "approval": {
-            step: {
-                "approver": rule.approver,
-                "max_retries": rule.max_retries,
-                "allow_rewrite": rule.allow_rewrite,
-                "criteria": rule.criteria,
-                "presence": rule.presence,
-            }
-            for step, rule in session.rules.items()
-        },
+        "approval": {step: asdict(rules) for step, rules in session.rules.items()},
         "options": dict(session.profile.options),
         "standards_provider": section.standards_provider,
         "hash_prompts": session.hash_prompts,
@@ -299,13 +283,6 @@ def _code_digest(profile_class: type[WorkflowProfile]) -> str:
         return ""
 
 
-def _inputs(name: str, schema: Mapping[str, Any], context: CompileContext) -> dict[str, Param]:
-    params, problems = context_params(schema, context.root)
-    if problems:
-        raise InvalidProfile(name, problems)
-    return params
-
-
 @dataclass(frozen=True)
 class _Preparation:
     """Reads what a session needs from outside, once, before it starts."""
@@ -319,6 +296,8 @@ class _Preparation:
     def __call__(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the files that the context names, and the standards."""
         profile = self.session.profile
+        # A provider without its key is found before the first prompt is written, and before
+        # anything is paid for.
         for agent in self.agents.values():
             if isinstance(agent, ProviderAgent):
                 agent.provider.validate()
@@ -396,6 +375,7 @@ def read_context_files(
     texts: dict[str, str] = {}
     for name, field in schema.items():
         path = context.get(name)
+        # Profiles get texts and never open files; these are the files that the user named for them.
         if not path or field.get("type") != "path" or not field.get("exists"):
             continue
         file = Path(folder, path)
@@ -409,6 +389,8 @@ def read_context_files(
 
 def _mistakes(name: str, field: Any) -> list[tuple[str, str]]:
     """Returns what is wrong with the form of a field, each with its remedy."""
+    # Names become parameters of a run and options on the command line, so they have to be typable
+    # in both.
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return [("is not a valid name", "use letters, digits and underscores")]
     if name in (STANDARDS_PARAM, ITERATION):
@@ -439,6 +421,8 @@ def _param(
     arg = Arg(str(field.get("description", "")), choices=tuple(each for each, _ in choices) or None)
     default = EMPTY
     if not required:
+        # A default is converted like a value that a user types, so a profile gets the same type
+        # either way.
         default, why = fit(replace(plain, arg=arg), field.get("default"))
         wrong += [f"default: {why}"] if why else []
     check = partial(_problem_with, required, folder if field.get("exists") else None)
@@ -484,6 +468,8 @@ class StandardsSource:
         """Returns the source for a profile's sessions; the settings replace the profile's own."""
         own = section.standards.get(name)
         if own is not None:
+            # The setting for one profile is the more specific one, so it wins over the provider
+            # that is set for all of them.
             provider = own.get("provider") or section.standards_provider or DEFAULT_PROVIDER
             return cls(str(provider), own, f"{_SETTING}.{name}")
         config = standards_config(profile, context)

@@ -7,9 +7,10 @@ rejection by a human and a response that cannot be used lead back to the same st
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -41,6 +42,8 @@ from signoff.profiles.session import (
 from signoff.profiles.template_profile import fill_engine_variables
 from signoff.profiles.transitions import WorkflowPhase, WorkflowStage, WorkflowStatus
 
+_TEXTS = Path(__file__).with_name("prompts.md")
+_READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
 _OPTIONS = ("fs_ability", "hash_prompts")
 """What a human can choose along with an approval, for the rest of the session."""
 
@@ -62,29 +65,60 @@ class StageHandler:
 
     async def __call__(self, ctx: StepContext) -> Result:
         """Performs the stage once."""
-        if self.stage is WorkflowStage.PROMPT:
-            return await PromptStage(self.session, self.phase, ctx).visit()
-        return await ResponseStage(self.session, self.phase, ctx).visit()
+        kind = PromptStage if self.stage is WorkflowStage.PROMPT else ResponseStage
+        return await kind(self.session, self.phase, ctx).visit()
 
 
-@dataclass(frozen=True)
-class PromptStage:
-    """Creates the prompt of a phase."""
+@dataclass
+class _Stage(ABC):
+    """One visit of a stage."""
 
     session: Session
     phase: WorkflowPhase
     ctx: StepContext
+    stage: ClassVar[WorkflowStage]
+
+    @abstractmethod
+    async def visit(self) -> Result:
+        """Returns where the session goes once there is a decision about the stage's file."""
+
+    async def _material(self) -> dict[str, str | None]:
+        """Returns what the approver needs to judge the file besides the file itself."""
+        # A prompt is judged alone: its provider sees nothing else either.
+        return {}
+
+    @property
+    def _state(self) -> SessionState:
+        return SessionState(self.ctx)
+
+    @property
+    def _gate(self) -> StageGate:
+        path = self._path
+        return StageGate(self.session, self.phase, self.stage, self.ctx, path, self._material)
+
+    @property
+    def _path(self) -> str:
+        return stage_path(self.phase, self.stage, self.ctx.iteration)
+
+
+class PromptStage(_Stage):
+    """Creates the prompt of a phase."""
+
+    stage = WorkflowStage.PROMPT
 
     async def visit(self) -> Result:
         """Writes the prompt and returns once it is approved."""
-        state = SessionState(self.ctx)
         if self.phase is WorkflowPhase.PLAN:
-            await self.ctx.write(STANDARDS_FILE, state.standards)
-        text = await self._create(state.feedback)
+            await self.ctx.write(STANDARDS_FILE, self._state.standards)
+        text = await self._create(self._state.feedback)
         decided = await self._gate.judge(Submission(text), self._again)
+        # The session stays in this visit while a human edits, so the edited text is what the digest
+        # and the provider get.
         while isinstance(decided, Rejection):
             # A prompt has no provider to ask again: its user edits the file.
             decided = await self._gate.wait(decided.note)
+        # A phase counts as entered when its prompt is approved: until then the session could still
+        # be cancelled without having asked anyone.
         entered = {"phase": self.phase.value, "status": WorkflowStatus.IN_PROGRESS.value}
         entered["timestamp"] = self.ctx.now().isoformat()
         update = {
@@ -97,7 +131,7 @@ class PromptStage:
         return Outcome.OK, {**update, **self._hashes(decided.text, update)}
 
     async def _create(self, feedback: str) -> str:
-        state = SessionState(self.ctx)
+        state = self._state
         draft = create_prompt(
             self.session.profile, self.phase, state.context, self.ctx.iteration, feedback
         )
@@ -120,24 +154,12 @@ class PromptStage:
         hashes = {**state.get("prompt_hashes", {}), self._path: text_digest(text)}
         return {"prompt_hashes": hashes} if wanted else {}
 
-    @property
-    def _gate(self) -> StageGate:
-        return StageGate(
-            self.session, self.phase, WorkflowStage.PROMPT, self.ctx, self._path, _nothing_else
-        )
-
-    @property
-    def _path(self) -> str:
-        return stage_path(self.phase, WorkflowStage.PROMPT, self.ctx.iteration)
-
 
 @dataclass
-class ResponseStage:
+class ResponseStage(_Stage):
     """Gets the response of a phase and uses it."""
 
-    session: Session
-    phase: WorkflowPhase
-    ctx: StepContext
+    stage = WorkflowStage.RESPONSE
     files: dict[str, str | None] = field(default_factory=dict)
     """Files that came with the provider's response, apart from its text."""
     text: str = ""
@@ -149,6 +171,8 @@ class ResponseStage:
         decided = await self._decide()
         if isinstance(decided, Rejection):
             return self._back(replace(decided.note, ask_again=self._provider is not None))
+        # A provider may send files next to its text. Once a human has changed the text, the files
+        # in it are meant, and those that came before are outdated.
         edited = decided.text != self.text
         response = ApprovedResponse(self.session, self.phase, self.ctx, decided, self.files, edited)
         try:
@@ -162,6 +186,7 @@ class ResponseStage:
         state, note = self._state, self._state.note
         if self._provider is None:
             return await self._hand_in(note)
+        # Without a note this is the first visit, so nothing has been asked or paid for yet.
         if note is None:
             text = await self._ask(state.prompt)
             if text is None:
@@ -181,6 +206,8 @@ class ResponseStage:
         note = note or Note()
         decided = await self._gate.wait(note, **question)
         rules = self._gate.rules
+        # Who writes the response by hand and approves it has decided; an approver looks at it only
+        # as often as it would have looked at an agent's.
         judged = rules.approver == MANUAL or note.retry_count > rules.max_retries
         if isinstance(decided, Rejection) or judged:
             return decided
@@ -212,6 +239,8 @@ class ResponseStage:
             return None
         self.files = files_in(reply)
         texts = {path: text for path, text in self.files.items() if text is not None}
+        # A provider that writes the file itself often answers "done"; its file is the response
+        # then.
         own = await self._own_file()
         # On a retry, what is in the file may be the response that was rejected.
         new = own if own != self.text else ""
@@ -259,22 +288,8 @@ class ResponseStage:
         }
 
     @property
-    def _state(self) -> SessionState:
-        return SessionState(self.ctx)
-
-    @property
     def _provider(self) -> str | None:
         return self.session.provider(self.phase)
-
-    @property
-    def _gate(self) -> StageGate:
-        return StageGate(
-            self.session, self.phase, WorkflowStage.RESPONSE, self.ctx, self._path, self._material
-        )
-
-    @property
-    def _path(self) -> str:
-        return stage_path(self.phase, WorkflowStage.RESPONSE, self.ctx.iteration)
 
 
 def fs_ability(session: Session, phase: WorkflowPhase, state: SessionState) -> FsAbility:
@@ -288,15 +303,6 @@ def chosen_options(answer: Answer | None) -> dict[str, Any]:
     return {name: extras[name] for name in _OPTIONS if name in extras}
 
 
-async def _nothing_else() -> dict[str, str | None]:
-    """A prompt is judged alone: its provider sees nothing else either."""
-    return {}
-
-
-_TEXTS = Path(__file__).with_name("prompts.md")
-_READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
-
-
 def complete_prompt(
     draft: str,
     state: SessionState,
@@ -306,6 +312,8 @@ def complete_prompt(
 ) -> str:
     """Returns a profile's prompt as a provider with that ability gets it."""
     iteration = state.ctx.iteration
+    # A provider that reads files gets paths: the texts would make its prompt several times as long,
+    # and it would read the files anyway.
     values = (
         _paths(phase, iteration, feedback)
         if ability in _READS_FILES
@@ -327,6 +335,8 @@ def complete_prompt(
 
 def retry_prompt(prompt: str, previous: str, feedback: str) -> ProductPrompt:
     """Returns the prompt for another response, with what was wrong with the previous one."""
+    # The whole prompt comes first, unchanged: agents that cache what they have read pay for it
+    # once.
     parts = [prompt.rstrip("\n"), "---", read_texts(_TEXTS)["rejected"]]
     if previous:
         parts += ["Your previous answer:", fenced(previous).rstrip("\n")]

@@ -40,10 +40,9 @@ from signoff.errors import (
     StaleApproval,
     UnknownName,
 )
-from signoff.pages.diff import unified_html
-from signoff.pages.findings import MOST_TEXT, review_context, shown_better
 from signoff.pages.html import Content, Markup, ago, join, run_path, sentence, tag, until
 from signoff.pages.markdown import is_markdown, rendered_files
+from signoff.pages.review import MOST_TEXT, review_context, shown_better, unified_html
 from signoff.passkeys.presence import signing_options
 from signoff.runtime.store_port import InboxItem
 from signoff.web.route_params import Decider, FormFields, OpenProject, SentForm, followed_runs

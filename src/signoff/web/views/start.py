@@ -33,7 +33,7 @@ from signoff.notation import NotationOption, OptionKind
 from signoff.pages.html import Content, Markup, run_path, section, tag
 from signoff.remedies import PassOption
 from signoff.runtime.paths import checked_name
-from signoff.web.api.workflows import catalog_of, described, start_options
+from signoff.web.api.routes import catalog_of, described, start_options
 from signoff.web.route_params import FormFields, OpenProject, Operator, SentForm
 from signoff.web.views.frame import show_page
 

@@ -95,14 +95,14 @@ async def test_a_start_that_was_killed_in_between_happens_once(
     project: Project, program: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The key is recorded first, with the name; the repeated request starts that run."""
-    from signoff.web.api import workflows
+    from signoff.web.api import routes
 
     def killed(*_arguments: object, **_options: object) -> None:
         raise SystemExit
 
     headers, body = {"idempotency-key": "once"}, {"target": TARGET}
     with monkeypatch.context() as patch:
-        patch.setattr(workflows, "hand_over", killed)
+        patch.setattr(routes, "hand_over", killed)
         with pytest.raises(SystemExit):
             await program.post("/api/v1/runs", json=body, headers=headers)
 
