@@ -166,6 +166,7 @@ def take_answer(
 
     This is the entry recorded for the same call, or the first that matches.
     """
+    # Counted by position and not by content: a file may have the same entry twice, for two calls.
     matching = [
         number
         for number, entry in enumerate(entries)
@@ -332,6 +333,7 @@ def append(file: Path, entry: Mapping[str, Any]) -> None:
 
     The file may be committed to a repository, so known secrets are redacted.
     """
+    # Appended and never rewritten: a crash while it is recorded must not cost the earlier answers.
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8") as out:
         out.write(Secrets.of(os.environ).hide(format_entry(entry)) if entry else "")
@@ -402,6 +404,8 @@ def apply_edits(files: Contents, request: AgentRequest) -> dict[str, str]:
     if not request.edit or request.workspace is None:
         raise errors.AgentRefused("the answer edits files, and the request does not allow it")
     folder = Path(request.workspace)
+    # All paths are checked before the first file is written, so a refused edit leaves nothing
+    # behind.
     try:
         paths = {name: safe_path(folder, name) for name in files}
     except errors.UnsafePath as error:

@@ -77,6 +77,8 @@ class KnownAgent:
 
 def agents_without_settings() -> dict[str, KnownAgent]:
     """Returns the agents that every project has."""
+    # Their modules are imported when somebody asks what they can do: a list of agents must not load
+    # the clients of all vendors.
     return {
         name: KnownAgent(name, configured=False, declared=partial(_load_capabilities, location))
         for name, location in WITHOUT_SETTINGS.items()

@@ -110,6 +110,8 @@ class CassetteAgent:
         """Returns the entries of this agent, and those of others in the same file."""
         own: list[AnswerEntry] = []
         others: list[AnswerEntry] = []
+        # Agents may share a file, so that a test has one cassette. Each touches its own entries
+        # only.
         for entry in read_entries(self._file) if self._file.exists() else ():
             (own if entry.data.get("agent", self._name) == self._name else others).append(entry)
         return own, others

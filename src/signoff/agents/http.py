@@ -204,6 +204,7 @@ class HttpModel(ABC):
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Returns the answer; raises an `AgentError` when there is none."""
+        # Everything that can be refused is refused before the server is asked, which may bill it.
         model, prepared = self._prepare(request)
         server = self._server()
         try:
@@ -212,6 +213,7 @@ class HttpModel(ABC):
         except AgentBadRequest as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
+            # A 404 may also come from a wrong path or a gateway, so the list of models decides.
             raise await self._explain_not_found(model, error) from None
         return judge(answer, request.schema)
 

@@ -20,6 +20,7 @@ class ManualAgent:
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:  # noqa: ARG002  # never asked
         """Refuses: the engine asks a human through the inbox instead."""
+        # The engine turns such a request into one of the inbox before it gets here.
         raise AgentBadRequest("a manual agent is answered through the inbox", remedy=ShowInbox())
 
     async def health(self) -> Health:

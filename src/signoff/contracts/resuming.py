@@ -109,6 +109,7 @@ def _items(run: RunSnapshot, point: Checkpoint) -> dict[str, ParallelItemResult]
     if run.state.pending is not None or not has_items(run.state):
         # Before its items begin, those of an earlier visit are the last ones.
         return {}
+    # Steps that run together are items of one fan-out, each under its own name.
     names = point.current_step.split("+")
     if len(names) > 1:
         return item_states(names, run.state)

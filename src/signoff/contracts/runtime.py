@@ -163,6 +163,8 @@ class ContractRuntime:
     def _notes(
         self, database: StepSession, last: StepKey | None, *keys: StepKey
     ) -> list[str | None]:
+        # A backup that was restored under a run takes committed steps away. Their results are still
+        # in the journal, so every later proof would be about another database.
         if last is None:
             return database.committed(keys)
         found, *notes = database.committed([last, *keys])
@@ -173,6 +175,7 @@ class ContractRuntime:
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
         """Takes a backup before the run first uses the database; returns an update of its state."""
         database = self.definition.database
+        # Once per run: the state remembers the backup, also after a resume.
         if database is None or not is_backed_up(database) or BACKUP in ctx.step_state:
             return {}
         # Items are recorded, so this is not the address, which may contain a password.

@@ -180,6 +180,8 @@ def as_output(value: Any) -> StepOutput:
     `success` that is not true is a failure, whatever the other keys are. If it is true and there
     are other keys than those of an envelope, the mapping itself is the result.
     """
+    # Programs and agents return JSON, so an envelope can only be told by its keys. The check is
+    # strict: `"success": "true"`, as text, is a failure and never a pass.
     if isinstance(value, StepOutput):
         return value
     if not isinstance(value, Mapping):

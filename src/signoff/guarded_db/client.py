@@ -369,6 +369,8 @@ class Staged:
         work = StepWork(
             self._statements, postconditions, Marker(*marker), seconds, note, confirmed, after
         )
+        # One transaction at a time on this connection; another thread's read would become part of
+        # it.
         with client._lock:
             return staging.apply(client._db, _reader(client._db, client._guard), work)
 

@@ -11,7 +11,6 @@ from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
-    AgentBadOutput,
     AgentBadRequest,
     AgentError,
     AgentQuota,
@@ -36,19 +35,6 @@ def codex(folder: Path, body: str, **options: Any) -> CodexAgent:
 
 def message(text: str) -> str:
     return f"say(type='item.completed', item={{'type': 'agent_message', 'text': {text!r}}})\n"
-
-
-async def test_the_last_message_of_a_completed_turn_is_the_answer(tmp_path: Path) -> None:
-    """Earlier messages describe the next actions."""
-    watcher = Watcher()
-    agent = codex(tmp_path, STARTED + message("I will look.") + message("All good.") + ENDED)
-
-    reply = await agent.ask(AgentRequest("Hi"), watcher.call)
-
-    assert reply.text == "All good."
-    assert reply.usage == Usage(12, 7)
-    assert reply.session == "t-1"
-    assert watcher.displayed == ["I will look.\n", "All good.\n"]
 
 
 async def test_it_gets_model_sandbox_and_prompt(tmp_path: Path) -> None:
@@ -152,24 +138,6 @@ async def test_an_unreachable_server_is_reported_after_the_retries(tmp_path: Pat
         await codex(tmp_path, STARTED + lost * 3 + "time.sleep(600)").ask(
             AgentRequest("Hi"), Watcher().call
         )
-
-
-async def test_an_incomplete_turn_is_transient(tmp_path: Path) -> None:
-    """Its last message may be a plan instead of an answer."""
-    with pytest.raises(AgentTransient, match="before its result"):
-        await codex(tmp_path, STARTED + message("I will look.")).ask(
-            AgentRequest("Hi"), Watcher().call
-        )
-
-
-async def test_an_answer_that_does_not_match_its_schema_is_refused(tmp_path: Path) -> None:
-    """The vendor does not guarantee that the reply matches."""
-    with pytest.raises(AgentBadOutput, match="does not match its schema") as raised:
-        await codex(tmp_path, STARTED + message('{"b": 1}') + ENDED).ask(
-            AgentRequest("Hi", schema=CLOSED), Watcher().call
-        )
-
-    assert raised.value.usage == Usage(12, 7)  # type: ignore[attr-defined]  # set by agents.answer
 
 
 @pytest.mark.parametrize(

@@ -43,23 +43,11 @@ def test_a_password_in_an_address_is_refused_without_repeating_it(text: str) -> 
     assert "key_env" in str(raised.value)
 
 
-def test_a_trailing_slash_does_not_change_the_address() -> None:
-    """Both spellings share one client."""
-    assert parse_base_url("http://host/v1/") == parse_base_url("http://host/v1")
-
-
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), True, "10", None])
 def test_an_invalid_timeout_is_refused(seconds: float) -> None:
     """A timeout of 0 would fail every call."""
     with pytest.raises(ConfigError, match="timeout"):
         positive_seconds("timeout", seconds)
-
-
-def test_whitespace_around_a_key_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Editors add a line end, which would make the header invalid."""
-    monkeypatch.setenv("SOME_KEY", "abc\n")
-
-    assert read_key("SOME_KEY") == "abc"
 
 
 @pytest.mark.parametrize("value", ["", "  "])

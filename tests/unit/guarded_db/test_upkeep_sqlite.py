@@ -80,22 +80,6 @@ def test_a_backup_does_not_replace_another_database_of_the_same_path(path: Path)
     assert rows(path, "SELECT a FROM other") == [(1,)]
 
 
-def test_the_first_migration_creates_the_database(tmp_path: Path, files: Path) -> None:
-    """A new checkout has no database yet."""
-    path = tmp_path / "data" / "new.db"
-    (files / "001_books.sql").write_text(SCHEMA)
-    upkeep = Upkeep(path, migrations=files)
-
-    assert not upkeep.status().exists
-    assert [m.version for m in upkeep.migrate(dry_run=True).applied] == [1]
-    assert not path.exists()
-    migrated = upkeep.migrate()
-
-    assert migrated.backup is None
-    assert rows(path, "SELECT title FROM books") == [("Dune",)]
-    assert upkeep.status().exists
-
-
 def test_a_missing_database_cannot_be_backed_up(tmp_path: Path) -> None:
     """A backup of nothing must not count as one."""
     with pytest.raises(UsageError, match="there is no database"):
