@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signoff.app.home import expected_home
+from signoff.app.settings import Settings, load_settings
+from signoff.app.trust import context_here
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
@@ -25,31 +28,11 @@ from signoff.profiles.session import ROLES
 from signoff.profiles.settings import STAGES, ProfilesSection, agent_name
 
 if TYPE_CHECKING:
-    from signoff.app.settings import Settings
     from signoff.notation import CompileContext
-
-
-def context_here() -> CompileContext:
-    """Returns what finding profiles in the project around the current folder needs: no agents."""
-    from signoff.app.home import expected_home
-    from signoff.app.trust import trust_of
-    from signoff.notation import CompileContext
-
-    home, settings = expected_home(Path.cwd(), os.environ), settings_here()
-    return CompileContext(
-        root=home.root,
-        home=home.path,
-        settings=settings.sections,
-        agents={},
-        trust=trust_of(home, settings),
-    )
 
 
 def settings_here() -> Settings:
     """Returns the settings of the project around the current folder."""
-    from signoff.app.home import expected_home
-    from signoff.app.settings import load_settings
-
     return load_settings(expected_home(Path.cwd(), os.environ), os.environ)
 
 
