@@ -18,13 +18,8 @@ PURE_STDLIB = frozenset(
     unicodedata
     """.split()
 )
-OWN = (
-    "signoff.core",
-    "signoff.errors",
-    "signoff.remedies",
-    "signoff.tagged_json",
-)
-COMPUTES_ONLY = {"codec.py": {"orjson"}, "digest.py": {"orjson"}}
+OWN = ("signoff.core", "signoff.errors", "signoff.remedies", "signoff.tagged_json")
+COMPUTES_ONLY = {"codec.py": {"orjson"}}
 
 CLOCK_READS = frozenset(
     "datetime.now datetime.utcnow datetime.today date.today "

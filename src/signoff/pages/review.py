@@ -104,9 +104,7 @@ def finding_html(
         _evidence(history, finding),
     ]
     if finding.suggested_fix:
-        parts.append(
-            tag("p", tag("b", "Suggested fix: "), cut(finding.suggested_fix), class_="small")
-        )
+        parts.append(_note("Suggested fix: ", finding.suggested_fix))
     parts += _decision(history, finding)
     parts.append(_path(finding))
     parts.append(_equal(history, group, current))
@@ -200,16 +198,15 @@ def _decision(history: ReviewHistory, finding: Finding) -> Iterator[Markup]:
     judgment = history.dismissals.get(finding.id)
     if finding.status is FindingStatus.DISMISSED:
         by = f" by {judgment.by}" if judgment is not None else ""
-        yield tag(
-            "p",
-            tag("b", f"Dismissed{by}: "),
-            cut(finding.reason) or "no reason given",
-            class_="small",
-        )
+        yield _note(f"Dismissed{by}: ", finding.reason or "no reason given")
     elif finding.status is FindingStatus.IGNORED and finding.reason:
-        yield tag("p", tag("b", "Ignored: "), cut(finding.reason), class_="small")
+        yield _note("Ignored: ", finding.reason)
     if finding.decision:
-        yield tag("p", tag("b", "Decided by a human: "), cut(finding.decision), class_="small")
+        yield _note("Decided by a human: ", finding.decision)
+
+
+def _note(title: str, text: str) -> Markup:
+    return tag("p", tag("b", title), cut(text), class_="small")
 
 
 def _path(finding: Finding) -> Markup:

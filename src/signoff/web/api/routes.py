@@ -17,15 +17,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathPart
 
 from signoff import plugins
-from signoff.app.answering import (
-    LONGEST_NUMBER,
-    AnswerInput,
-    decide,
-    open_requests,
-    record_answer,
-    request_line,
-    request_to_json,
-)
+from signoff.app import answering
 from signoff.app.hand_over import continue_run, ensure_worker, hand_over
 from signoff.app.history import (
     artifact,
@@ -71,7 +63,9 @@ MOST_ROWS, MOST_DAYS = 200, 36_500
 RunName = Annotated[str, PathPart(max_length=100, description="The name of a run.")]
 Round = Annotated[int | None, Query(ge=1, le=1_000_000)]
 
-Number = Annotated[int, PathPart(ge=1, lt=10**LONGEST_NUMBER, description="A request's number.")]
+Number = Annotated[
+    int, PathPart(ge=1, lt=10**answering.LONGEST_NUMBER, description="A request's number.")
+]
 TITLE_CHARACTERS = 80
 LISTED_CHARACTERS = 200
 """How much of a prompt a list has; a prompt to an agent can fill a page."""
@@ -402,7 +396,10 @@ def list_requests(
     run: Annotated[str | None, Query(max_length=100, description="Only of this run.")] = None,
 ) -> list[doc.RequestInfo]:
     """List pending requests, oldest first, each with the beginning of its prompt."""
-    return [_listed(request_line(project, line)) for line in open_requests(project, run)]
+    return [
+        _listed(answering.request_line(project, line))
+        for line in answering.open_requests(project, run)
+    ]
 
 
 @router.get("/inbox/{number}", operation_id="get_request", tags=["inbox"])
@@ -450,10 +447,10 @@ def _record(
     project: Project, number: int, body: doc.AnswerDocument, caller: Caller, *, repeated: bool
 ) -> InboxItem:
     try:
-        answer = AnswerInput(body.value, body.text, caller.name, body.digest)
+        answer = answering.AnswerInput(body.value, body.text, caller.name, body.digest)
         if isinstance(body.value, bool):
-            return decide(project, number, answer, yes=body.value)
-        return record_answer(project, number, answer)
+            return answering.decide(project, number, answer, yes=body.value)
+        return answering.record_answer(project, number, answer)
     except RequestClosed:
         item = project.store.item(number)
         if repeated and item.answered_by == caller.name and _same(item, body.text):
@@ -467,7 +464,7 @@ def _same(item: InboxItem, text: str) -> bool:
 
 
 def _document(project: Project, item: InboxItem) -> doc.RequestDocument:
-    return doc.RequestDocument.model_validate(_remote(request_to_json(project, item)))
+    return doc.RequestDocument.model_validate(_remote(answering.request_to_json(project, item)))
 
 
 def _remote(request: Mapping[str, Any]) -> dict[str, Any]:
