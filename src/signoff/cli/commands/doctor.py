@@ -126,7 +126,7 @@ def config_command() -> None:
 
     Lowest to highest precedence: built-in, user file, project file, environment
     (SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_DATA_URL,
-    SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), config_command line.
+    SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), command line.
     """
 
 
