@@ -273,6 +273,8 @@ def after_decision(
     if resume_now:
         out.note(f"{status} #{item.id}")
         return drive_resume(project, display, project.run(item.run))
+    # A worker continues such a run at once; any other waits for its user, who may want to answer
+    # more.
     handed_over = wake_if_handed_over(project, item.run)
     catch_up(project, item.run, out.warn)
     remaining = len(project.store.items(item.run))
