@@ -16,9 +16,8 @@ from benchmarks.sizes import Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import POLICY_JUDGE, GenflowConfig, StepKind, WorkflowStep
 from signoff.flows.sections import Goal
-from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, Call

@@ -25,9 +25,8 @@ from signoff import AgentRequest, Reply, Status
 from signoff.app.run_records import stored_record
 from signoff.observers.notifications import Notifier
 from signoff.observers.otel import otel_observer
-from signoff.observers.queued import QueuedObserver, close_observers
+from signoff.observers.queued import ObserverSetup, QueuedObserver, close_observers
 from signoff.observers.run_log import LogOutput
-from signoff.observers.setup import ObserverSetup
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
 from signoff.store.sqlite import SqliteStore

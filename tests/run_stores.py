@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from signoff.app.project import open_database
-from signoff.app.store_move import move_run
+from signoff.app.runs import move_run
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 

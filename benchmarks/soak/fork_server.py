@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 
-from signoff.testing.forked_process import run_and_exit
+from signoff.testing.crash_child import run_and_exit
 
 SLOTS = 3
 REAP_SECONDS = 0.2

@@ -176,8 +176,7 @@ def _found(workflow: Workflow | str, project: Project | None, options: Mapping[s
         return Target(workflow, target_of(workflow, project.home.root) if project else "")
     if project is None:
         raise UsageError("a target is found in a project; with store=, pass a Workflow")
-    from signoff.app.notations import compile_context
-    from signoff.app.targets import resolve
+    from signoff.app.targets import compile_context, resolve
 
     context = compile_context(
         project.home, project.settings, options, cwd=project.cwd, agents=project.agents

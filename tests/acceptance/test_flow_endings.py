@@ -227,17 +227,6 @@ def test_the_result_follows_the_run_from_an_unread_draft_to_an_approval(
     assert "result: .signoff/runs/one/final/artifact.md" in done.out
 
 
-def test_a_run_without_any_draft_leaves_nothing(flow_project: FlowProject) -> None:
-    """An empty file would look like a result."""
-    prepare(flow_project, STEPS, {"step": "generate", "code": 3, "stderr": "no such model"})
-
-    done = flow_project.run()
-
-    assert done.code == 1, done.err
-    assert not (flow_project.run_dir / "final").exists()
-    assert flow_project.call("show", "one", "--json").json["result"] is None
-
-
 def test_a_file_that_the_user_edited_is_kept(flow_project: FlowProject) -> None:
     """The user may have finished the text by hand."""
     prepare(flow_project)
@@ -323,19 +312,6 @@ def test_a_run_is_cancelled_once(flow_project: FlowProject) -> None:
         "already cancelled  two",
     ]
     assert [each.code for each in cancelled] == [0, 0]
-
-
-def test_a_quiet_run_still_says_where_its_result_is(flow_project: FlowProject) -> None:
-    """-q hides the progress; the result is what the command was started for."""
-    prepare(flow_project, STEPS, critics_pass())
-
-    done = flow_project.run("--quiet")
-
-    assert done.err == ""
-    assert done.out.splitlines() == [
-        "✓ completed  one",
-        "  result: .signoff/runs/one/final/artifact.md",
-    ]
 
 
 def test_critiques_of_an_unfinished_review_are_shown(flow_project: FlowProject) -> None:

@@ -113,34 +113,6 @@ def test_documentation_is_fixed_by_exact_edits_and_an_agent_for_the_rest(begin: 
     assert [sum(each["open"].values()) for each in state()["rounds"]] == [2, 0]
 
 
-def test_a_critical_finding_in_code_waits_for_a_human_whose_answer_reaches_the_judge(
-    begin: Set,
-) -> None:
-    """Code with a critical finding is never approved by models alone."""
-    hole, closed = "os.system(title)\n", "title.lower()\n"
-    begin(
-        "code",
-        [
-            {"step": "write", "text": hole},
-            {"key": "security", "times": 1, "json": failed("CRITICAL", hole.strip())},
-            {
-                "step": "judge",
-                "contains": "use no shell",
-                "times": 1,
-                "text": judge_reply("REWRITE"),
-            },
-            {"step": "judge", "key": "verdict", "text": judge_reply("APPROVED")},
-            {"step": "fix", "files": {"artifact.md": closed}},
-        ],
-    )
-
-    waiting = run("code")
-    answered = main(["answer", "one", "use no shell", "--resume"])
-
-    assert (waiting, answered) == (10, 0)
-    assert final("artifact.py") == closed
-
-
 def test_code_whose_tests_fail_goes_back_until_they_pass(begin: Set) -> None:
     """Whether code works is not a matter of opinion: the tests of the project are run on it."""
     wrong, right = "def double(n): return n + 1\n", "def double(n): return n * 2\n"

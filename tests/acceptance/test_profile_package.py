@@ -86,12 +86,3 @@ def test_the_profile_is_listed_run_and_resumed(commands: InstalledProject) -> No
     assert (waiting.returncode, done.returncode) == (10, 0), waiting.stderr + done.stderr
     code = commands.folder / ".signoff/runs/one/iteration-1/code"
     assert sorted(path.name for path in code.iterdir()) == ["down.sql", "up.sql"]
-
-
-def test_the_command_of_the_package_is_listed_and_works(commands: InstalledProject) -> None:
-    """Users find commands in the help."""
-    listed = commands.signoff("profile", "--help")
-    dialects = commands.signoff("profile", "dialects")
-
-    assert "List the databases of sql-migration." in listed.stdout
-    assert "postgresql" in dialects.stdout, dialects.stderr

@@ -59,22 +59,6 @@ def test_a_session_by_hand_with_edits_at_every_gate(profile_project: ProfileProj
     ]
 
 
-def test_an_automatic_session_whose_review_never_passes_ends_at_its_limit(
-    profile_project: ProfileProject,
-) -> None:
-    """A loop that no one watches must end, and say where."""
-    replies = [("plan.response", "a plan"), ("generate.response", CODE)]
-    replies += [("review.response", FAIL), ("revise.response", CODE)]
-    profile_project.settings(f"{AUTOMATIC}  max_iterations: 2\n", writer=replies)
-
-    ended = profile_project.init()
-
-    assert ended.code == 11
-    assert profile_project.position == ("review", "response", "failed", 2)
-    assert profile_project.session_file("iteration-2/review-response.md").exists()
-    assert not profile_project.session_file("iteration-3").exists()
-
-
 @pytest.mark.both_stores
 def test_a_session_with_a_judge_at_one_gate_and_a_human_at_another(
     profile_project: ProfileProject,
@@ -106,31 +90,6 @@ def test_a_session_with_a_judge_at_one_gate_and_a_human_at_another(
     assert (waiting.code, position) == (10, ("generate", "response", "in_progress", 1))
     assert profile_project.session_file("plan.md").read_text() == "a better plan"
     assert (done.code, profile_project.position[0]) == (0, "complete")
-
-
-def test_a_rejected_response_is_requested_once_more(profile_project: ProfileProject) -> None:
-    """The feedback reaches the agent, and the user looks again."""
-    profile_project.settings(
-        "  providers: {default: writer}\n"
-        "  approval: {default_approver: skip, stages: {plan.response: manual}}\n",
-        writer=[
-            ("plan.response", "a vague plan"),
-            ("plan.response", "a better plan"),
-            ("generate.response", CODE),
-            ("review.response", PASS),
-        ],
-    )
-    profile_project.init()
-
-    rejected = profile_project.profile("reject", "-f", "too vague")
-    status = profile_project.status()
-    done = profile_project.profile("approve")
-
-    assert rejected.code == 10
-    assert (status["phase"], status["stage"]) == ("plan", "response")
-    assert status["approval_feedback"] == "too vague"
-    assert done.code == 0
-    assert profile_project.session_file("plan.md").read_text() == "a better plan"
 
 
 @pytest.mark.parametrize(
@@ -250,21 +209,6 @@ def test_a_usage_error_explains_itself_and_leaves_nothing(
     assert not (profile_project.folder / ".signoff/runs").exists() or not any(
         (profile_project.folder / ".signoff/runs").iterdir()
     )
-
-
-def test_a_decision_with_nothing_pending_reports_the_state(
-    profile_project: ProfileProject,
-) -> None:
-    """A script that approves once too often must not change anything."""
-    profile_project.init()
-    cancelled = profile_project.profile("cancel")
-
-    refused = profile_project.profile("approve")
-    rejected = profile_project.profile("reject", "-f", "no")
-
-    assert cancelled.code == 0
-    assert (refused.code, rejected.code) == (2, 2)
-    assert "is cancelled and has nothing to decide" in refused.err
 
 
 def test_a_verdict_can_be_overruled_only_at_a_review(profile_project: ProfileProject) -> None:

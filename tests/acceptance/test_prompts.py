@@ -71,30 +71,6 @@ def test_the_prompts_of_a_run_are_those_that_were_sent(flow_project: FlowProject
     assert f"{critiques}/reply_verify_clear-001-claude_codex.txt" in project.names
 
 
-def test_a_judge_is_told_once_what_held_its_approval_back(flow_project: FlowProject) -> None:
-    """It would otherwise approve round after round, and never learn why nothing happens."""
-    project = flow_project
-    project.write_flow(FLOW.replace("max_iterations: 2", "max_iterations: 3") + CLAUDE)
-    project.constraints("clear")
-    project.script(
-        author_writes(),
-        critic_finds("clear", issue("HIGH"), contains=DRAFT),
-        critic_finds("clear", issue("MEDIUM", evidence="wide")),
-        judge_decides("APPROVED", contains=DRAFT),
-        judge_decides("REWRITE", bill="Fix it."),
-        editor_replaces(times=1),
-        editor_replaces("wide", "wide and cold"),
-    )
-    project.run()
-    findings = project.call("policy", "explain", "one", "--json").json
-    (finding,) = [each["id"] for each in findings if each["severity"] == "HIGH"]
-
-    prompts = [project.sent_prompts(step="adjudicate", number=number) for number in "123"]
-
-    told = f"did not count, because these findings of KNOWN blocked it: {finding} (HIGH)."
-    assert [told in text for (text,) in prompts] == [False, True, False]
-
-
 def test_a_copied_template_can_be_changed_and_is_sent(project: FlowProject) -> None:
     """Users can read and change exactly what is sent."""
     wrote = project.call("init", "--templates", "own")

@@ -162,12 +162,9 @@ def test_without_a_run_the_answers_come_back_as_options(asking: CliProject) -> N
     ("options", "words"),
     [
         ("--step 2 --user-answer-id Storage", "belong together: 1 and 0"),
-        ("--step 2 --user-answer-value SQLite", "belong together: 0 and 1"),
         ("--step 2 --user-answer-id= --user-answer-value=x", "must not be empty"),
         ("--step 2 --user-answer-id <header> --user-answer-value x", "placeholders"),
-        ("--step 2 --user-answer-id a --user-answer-value <answer>", "placeholders"),
         ("--step 1 --user-answer-id a --user-answer-value b", "no sub-agent that may ask"),
-        ("--step 9 --user-answer-id a --user-answer-value b", "no step 9"),
     ],
 )
 def test_answers_that_do_not_fit_are_refused(asking: CliProject, options: str, words: str) -> None:

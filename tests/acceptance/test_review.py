@@ -160,35 +160,6 @@ def test_a_change_without_files_to_review_succeeds(review_project: ReviewProject
     assert review_project.call("runs").out.strip() == "no runs"
 
 
-def test_without_constraints_the_message_lists_presets(review_project: ReviewProject) -> None:
-    (review_project.folder / ".signoff/constraints/tone.yaml").unlink()
-
-    result = review_project.review("docs")
-
-    assert result.code == 2
-    assert "code, docs, review, stories" in result.err
-
-
-def test_constraints_of_a_preset_or_in_words_replace_those_of_the_project(
-    review_project: ReviewProject,
-) -> None:
-    preset = review_project.review("docs", "--preset", "docs", "--dry-run", "--json").json
-    words = review_project.review(
-        "docs",
-        "--constraint",
-        "short: Be short.",
-        "--constraint",
-        "Be nice.",
-        "--dry-run",
-        "--json",
-    ).json
-
-    assert [ask["constraint"] for ask in preset["plan"][0]["asks"]] == [
-        *("accuracy", "structure", "clarity", "tone")
-    ]
-    assert [ask["constraint"] for ask in words["plan"][0]["asks"]] == ["short", "rule-2"]
-
-
 TESTS = """
   tests: {kind: check, argv: [sh, check.sh], scope: project, findings: exit}
 """
@@ -250,18 +221,6 @@ def test_sets_of_constraints_are_used_one_at_a_time(review_project: ReviewProjec
     assert unclear.code == 2
     assert "several sets of constraints; name one as the preset: code, docs" in unclear.err
     assert constraints() == ["own"]
-
-
-def test_a_project_whose_settings_were_written_by_hand_keeps_its_runs_out_of_git(
-    review_project: ReviewProject,
-) -> None:
-    """`git add -A` would commit the database."""
-    (review_project.folder / ".signoff/.gitignore").unlink()
-
-    review_project.review("docs")
-
-    assert "signoff.db" in review_project.read(".signoff/.gitignore")
-    assert "signoff.db" not in review_project.git("status", "--porcelain", "-uall")
 
 
 def test_the_least_severity_that_blocks_can_be_chosen(

@@ -140,30 +140,6 @@ def test_an_approval_that_violates_the_policy_is_not_valid(
 LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
 
 
-def test_at_the_round_limit_a_human_may_allow_more_rounds(
-    flow_project: FlowProject,
-) -> None:
-    """With the trigger `max_iterations`, a human decides at the limit."""
-    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
-    flow_project.constraints("clear")
-    flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue(), contains=DRAFT),
-        critics_pass(),
-        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
-        judge_decides("APPROVED"),
-        editor_replaces(),
-    )
-
-    stopped = flow_project.run()
-    asked, final = questions(flow_project), flow_project.read("final/artifact.md")
-    code = answer(flow_project, "max_iterations", "continue")
-
-    assert (stopped.code, asked, final) == (10, ["max_iterations"], DRAFT)
-    assert code == 0
-    assert flow_project.read("final/artifact.md") == FINAL
-
-
 def test_each_entry_of_the_log_is_one_line(flow_project: FlowProject) -> None:
     """The question at the limit lists findings; each of them would look like an entry."""
     flow_project.write_flow(f"max_iterations: 1\n{LOOP}")

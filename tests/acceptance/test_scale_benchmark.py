@@ -41,17 +41,6 @@ def test_every_run_ends_once(load: float, wakeup: model.Wakeup) -> None:
     assert result.claim_seconds[0] > 0
 
 
-def test_waiting_and_the_database_grow_with_the_load() -> None:
-    """Saturation is what the simulation is for."""
-    results = [simulate(replace(SMALL, load=load, runs=2000)) for load in (0.2, 0.9, 3.0)]
-
-    waits = [each.latency(0.95) for each in results]
-    queues = [each.longest_queue for each in results]
-    assert waits == sorted(waits)
-    assert queues == sorted(queues)
-    assert results[0].database_runs < results[1].database_runs
-
-
 def test_the_measured_costs_are_there_and_can_be_written_again(tmp_path: Path) -> None:
     """The figures of the documentation come from this file."""
     costs = read_costs()

@@ -75,21 +75,6 @@ def test_the_first_command_of_an_installed_skill_works(critic: CliProject) -> No
         assert critic.signoff(*shlex.split(commands[0])[1:]).returncode == 0
 
 
-def test_only_named_skills_are_installed_where_the_user_wants_them(critic: CliProject) -> None:
-    """Other agents have other folders."""
-    found = critic.json("skill", "install", "planner", "critic", "planner", "--to", "agents/x")
-    critic.signoff("skill", "install", "deepthink", "--user")
-
-    assert [(each["name"], each["action"]) for each in found] == [
-        ("planner", "installed"),
-        ("critic", "installed"),
-    ]
-    assert found[0]["path"] == str(critic.folder / "agents/x/planner/SKILL.md")
-    assert installed(critic.folder / "agents/x") == ["critic", "planner"]
-    assert installed(critic.folder / "home/.claude/skills") == ["deepthink"]
-    assert not (critic.folder / ".claude").exists()
-
-
 def test_a_skill_of_the_project_works_elsewhere_when_it_is_installed_for_the_user(
     critic: CliProject,
 ) -> None:
@@ -204,13 +189,3 @@ def test_a_skill_that_cannot_be_installed_hides_no_other(critic: CliProject) -> 
     assert installed(critic.folder / ".claude/skills") == sorted([*LIBRARY, "critic"])
     assert "Traceback" not in done.stderr
     assert list(critic.folder.rglob("*hacked*")) == []
-
-
-def test_a_file_in_the_way_is_one_line(project: CliProject) -> None:
-    """The same for an obstacle that not even root can write through."""
-    project.write(".claude", "")
-
-    done = project.signoff("skill", "install", "planner")
-
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
-    assert "Not a directory" in done.stderr

@@ -94,24 +94,6 @@ def test_a_skill_is_listed_with_its_steps_and_origin(critic: CliProject) -> None
     assert table.returncode == 0
 
 
-def test_a_required_input_is_part_of_every_first_command(project: CliProject) -> None:
-    """A command that is pasted from there must not fail for what it left out."""
-    project.write(
-        "notes.py",
-        "from signoff import Arg, Outcome, Param, StepDef, Workflow\n"
-        "ONLY = StepDef('only', 'Only', ['List the changes.'], next={Outcome.OK: None})\n"
-        "WORKFLOW = Workflow('notes', ONLY, inputs=[Param('since', str, Arg('the last tag'))])\n",
-    )
-
-    text = project.signoff("skill", "show", "notes.py").stdout
-    refused = project.signoff("skill", "step", "notes.py", "--step", "1")
-
-    pinned = f"--project-dir {project.folder}"
-    assert f"signoff skill step notes.py --step 1 --since '<since>' {pinned}\n" in text
-    assert "signoff run notes.py -i 'since=<since>' --pull" in text
-    assert refused.stderr == "signoff: step 1 of 'notes' needs --since '<since>'\n"
-
-
 def test_every_printed_command_works_in_any_folder(critic: CliProject) -> None:
     """Agents change the folder, and then get the steps of another project, or none."""
     critic.write("team/other.py", SKILL.replace('"critic"', '"other"'))
@@ -311,23 +293,16 @@ def test_a_worker_outside_of_the_project_submits_values_apart_from_a_long_result
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("critic --step 0", "no step 0; its steps are 1 to 4"),
         ("critic --step 5", "no step 5; its steps are 1 to 4"),
-        ("critic --step -1", "no step -1"),
         ("critic --step one", "'one' is not a valid integer"),
         ("critic", "--step"),
-        ("", "NAME"),
         ("critc --step 1", "unknown skill 'critc'; valid names: critic"),
         ("critic --step 1 --mode slow", "full, quick"),
-        ("critic --step 2 --sure maybe", "exploring, low, medium, high, certain"),
         ("critic --step 2 --sure <exploring|low|medium|high|certain>", "placeholder"),
         ("critic --step 4 --verdict <verdict>", "placeholder"),
         ("critic --step 2 --iteration 4", "from 1 to 3"),
-        ("critic --step 2 --iteration two", "'two'"),
         ("critic --step 1 --speed 3", "No such option '--speed'; 'critic' has these options: --"),
-        ("critic --step 1 --mode", "requires an argument"),
         ("critic --step 4", "step 4 of 'critic' needs --verdict '<verdict>'"),
-        ("critic more --step 1", "unexpected extra argument"),
         ("nowhere.py --step 1", "unknown file"),
         ("nowhere:WORKFLOW --step 1", "No module named 'nowhere'"),
     ],

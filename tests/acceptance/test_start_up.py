@@ -24,7 +24,7 @@ WAITING = 10
 NEVER = {
     *("cel", "http", "json_repair", "jsonschema", "multiprocessing", "psutil", "rapidfuzz"),
     *("rich", "sqlglot", "signoff.agents.http", "signoff.app.config_schema"),
-    *("signoff.contracts.compile", "signoff.flows.flow_file", "signoff.guarded_db"),
+    *("signoff.contracts.compile", "signoff.guarded_db"),
     *("fastapi", "starlette", "uvicorn", "signoff.mcp", "signoff.web"),
 }
 """What a flow without sources needs only once its agents have answered, or not at all."""

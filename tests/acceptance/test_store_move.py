@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from signoff.app.store_move import public_address
+from signoff.app.runs import public_address
 from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import SIGNS
 

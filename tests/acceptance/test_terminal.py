@@ -130,18 +130,6 @@ def test_a_waiting_run_prompts_on_the_terminal_and_continues(signs: CliProject) 
     assert "approved by" in signs.signoff("logs", "one").stdout
 
 
-def test_a_question_can_be_left_for_later(signs: CliProject) -> None:
-    """The run waits, and the command to answer it is printed."""
-    with terminal(signs, "run", "signs.py", "--name", "one") as screen:
-        screen.read_until("[l]ater:")
-        screen.type("l\n")
-        code = screen.exit_code()
-
-    assert code == 10
-    assert "signoff approve 1 --digest" in screen.text
-    assert signs.json("show", "one")["status"] == "waiting"
-
-
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
 def test_leaving_a_prompt_keeps_earlier_answers_and_returns_to_the_shell(
     project: CliProject, key: str

@@ -144,5 +144,5 @@ def test_a_judges_reply_that_no_machine_could_hold_is_sent_back(flow_project: Fl
     done = flow_project.run()
 
     assert done.code == WAITING, done.err
-    assert "anchors or aliases" in done.out + done.err
+    assert "written as YAML" in done.out + done.err
     assert flow_project.call_fields("step").count("adjudicate") == 2

@@ -18,7 +18,7 @@ SHARED = {
     "StepContext": {"signoff.contracts.context", "signoff.core.context"},
     "StepOutput": {"signoff.contracts.model", "signoff.core.step_output"},
     # Public in both notations.
-    "WorkflowStep": {"signoff.contracts.model", "signoff.flows.step"},
+    "WorkflowStep": {"signoff.contracts.model", "signoff.flows.model"},
 }
 
 LEFT_OVER: dict[str, set[str]] = {

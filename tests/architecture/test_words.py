@@ -43,7 +43,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/flows/flow_file.py": "names keys of a flow file",
         "signoff/flows/presets/": HUMAN,
         "signoff/flows/schemas/": HUMAN,
-        "signoff/flows/step.py": HUMAN,
+        "signoff/flows/model.py": HUMAN,
         "signoff/flows/steps/ending.py": HUMAN,
         "signoff/flows/steps/sign_off.py": HUMAN,
         "signoff/flows/validation.py": HUMAN,

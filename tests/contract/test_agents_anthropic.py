@@ -84,15 +84,6 @@ def ending(reason: str) -> tuple[dict[str, Any], ...]:
     )
 
 
-async def test_a_server_that_wants_no_key_still_gets_the_protocols_own_headers(
-    harness: HttpHarness,
-) -> None:
-    """Without the version it would not know what it is asked."""
-    await ask(harness.create(key_env=None))
-
-    assert harness.server.heard[-1].headers["anthropic-version"]
-
-
 async def test_a_schema_becomes_the_tool_the_model_has_to_use(harness: HttpHarness) -> None:
     """Every model knows tools; output schemas only the recent ones."""
     reply = await ask(harness.agent(), "Judge.", schema=SCHEMA)

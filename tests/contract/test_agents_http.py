@@ -176,12 +176,6 @@ async def test_a_server_on_this_machine_is_asked_without_the_proxy(
     assert reply.text == "Yes."
 
 
-async def test_files_are_not_edited(harness: HttpHarness) -> None:
-    """An answer that claims to have changed a file would be believed."""
-    with pytest.raises(AgentBadRequest, match="cannot edit"):
-        await ask(harness.agent(), edit=True, workspace=".")
-
-
 async def test_a_missing_model_is_named_as_such(harness: HttpHarness) -> None:
     """The message names the setting; a server's own words would not."""
     with pytest.raises(AgentBadRequest, match="model:"):
@@ -219,14 +213,6 @@ async def test_a_stream_without_its_end_marker_is_refused(harness: HttpHarness) 
         await harness.agent().ask(question, call_for())
 
 
-async def test_half_a_line_is_a_transient_error(harness: HttpHarness) -> None:
-    """The connection is at fault, not the request."""
-    harness.server.verbatim = ['event: message_start\ndata: {"type": "mess\n\n{"mo\n']
-
-    with pytest.raises(AgentTransient):
-        await ask(harness.agent())
-
-
 async def test_the_models_on_offer_are_listed(harness: HttpHarness) -> None:
     """Users look up a name before they write it into the settings."""
     names = await harness.create().models()
@@ -240,14 +226,6 @@ async def test_a_server_that_answers_is_healthy(harness: HttpHarness) -> None:
 
     assert health.ready
     assert harness.server.url in health.detail
-
-
-async def test_a_server_is_not_ready_before_a_model_is_chosen(harness: HttpHarness) -> None:
-    """The first call would fail, after the run has started."""
-    health = await harness.create(model=None).health()
-
-    assert not health.ready
-    assert "set `model:` for this agent" in f"{health.detail} {health.remedy}"
 
 
 async def test_a_server_that_is_not_there_is_not_healthy(harness: HttpHarness) -> None:

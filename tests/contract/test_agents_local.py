@@ -2,17 +2,14 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from signoff.agents.local import SEED, TEMPERATURE, LocalModel
-from signoff.core.effects import AgentRequest, EffectId
+from signoff.agents.local import SEED, TEMPERATURE
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelMissing
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.owner import birth_of
-from signoff.runtime.ports import Call
-from tests.agent_harness import BrokenReply, Hang, Harness, TextReply, ask, call_for
+from tests.agent_harness import Hang, Harness, TextReply, ask
 from tests.agent_suite.answers import SCHEMA, AgentTextTests, AnswerTests, TruncationTests
 from tests.agent_suite.timeouts import (
     CancelTests,
@@ -64,16 +61,6 @@ class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, 
 
         assert usage is not None
         assert (usage.tokens_in, usage.tokens_out, usage.usd) == (None, None, 0.0)
-
-
-async def test_an_answer_costs_tokens_and_no_money(harness: LocalHarness) -> None:
-    """A limit in dollars does not apply to it."""
-    await harness.set_behaviors(TextReply("Yes."))
-
-    usage = (await ask(harness.agent())).usage
-
-    assert usage is not None
-    assert (usage.tokens, usage.usd) == (19, 0.0)
 
 
 async def test_questions_are_answered_one_after_the_other(harness: LocalHarness) -> None:
@@ -190,14 +177,6 @@ async def test_a_model_that_crashes_is_a_transient_error(harness: LocalHarness) 
     assert reply.text == "Whole."
 
 
-async def test_an_interrupted_answer_is_refused(harness: LocalHarness) -> None:
-    """A part of an answer may look complete."""
-    await harness.set_behaviors(BrokenReply("It passes."))
-
-    with pytest.raises(AgentTransient):
-        await ask(harness.agent())
-
-
 async def test_weights_that_cannot_be_loaded_are_named(harness: LocalHarness) -> None:
     """What the library raises says nothing; its first complaint does."""
     harness.script.write_text("no weights")
@@ -212,17 +191,6 @@ async def test_a_prompt_that_does_not_fit_says_by_how_much(harness: LocalHarness
     harness.play({"error": {"code": 400, "message": "too long", **error}})
 
     with pytest.raises(AgentBadRequest, match=r"5031 tokens .* 4096; send less"):
-        await ask(harness.agent())
-
-
-@pytest.mark.parametrize(("code", "kind"), [(400, AgentBadRequest), (500, AgentTransient)])
-async def test_a_refusal_raises_the_error_of_the_role_that_must_act(
-    harness: LocalHarness, code: int, kind: type[Exception]
-) -> None:
-    """A wrong request stays wrong; a fault of the runner may pass."""
-    harness.play({"error": {"code": code, "message": "no"}})
-
-    with pytest.raises(kind):
         await ask(harness.agent())
 
 
@@ -276,45 +244,3 @@ async def test_keys_in_the_environment_do_not_reach_the_model(
     seen = [entry.get("variables", {}) for entry in harness.entries()]
     assert any("PATH" in variables for variables in seen)
     assert not any("OPENAI_API_KEY" in variables for variables in seen)
-
-
-@pytest.mark.parametrize(
-    ("request_", "words"),
-    [
-        ({"edit": True}, "cannot edit files"),
-        ({"options": {"num_ctx": 5}}, "no option 'num_ctx'"),
-        ({"model": "mine.gguf"}, "unknown local model 'mine.gguf'"),
-    ],
-)
-async def test_unsupported_requests_are_refused_before_the_model_is_loaded(
-    harness: LocalHarness, request_: dict[str, Any], words: str
-) -> None:
-    """The message says what can be done instead."""
-    await harness.set_behaviors(TextReply("Yes."))
-
-    with pytest.raises(AgentBadRequest, match=words):
-        await ask(harness.agent(), **request_)
-
-    assert harness.received_requests() == []
-
-
-async def test_a_missing_model_file_is_named(harness: LocalHarness) -> None:
-    """The path comes from the settings, so the settings have to be fixed."""
-    with pytest.raises(AgentBadRequest, match=r"absent\.gguf"):
-        await ask(LocalModel(model=str(harness.script.with_name("absent.gguf"))))
-
-
-async def test_every_call_of_a_run_can_have_a_seed_of_its_own(harness: LocalHarness) -> None:
-    """A second attempt must give another text, and every run the same texts."""
-    await harness.set_behaviors(TextReply("Yes."))
-    places = [("one", 1), ("one", 2), ("two", 2)]
-
-    for run, visit in places:
-        call = Call(run, EffectId("draft#1"), visit=visit)
-        await harness.agent(vary=True).ask(AgentRequest("Write."), call)
-    await harness.agent(vary=True).ask(AgentRequest("Write.", options={"seed": 8}), call_for())
-
-    first, second, elsewhere, named = [body["seed"] for body in harness.bodies()]
-    assert first != second
-    assert second == elsewhere
-    assert named == 8

@@ -69,16 +69,6 @@ async def test_a_prompt_that_does_not_fit_the_model_is_an_error(
         await ask(harness.agent(num_ctx=100_000), "word " * 2000)
 
 
-async def test_a_prompt_that_was_mostly_ignored_is_an_error(
-    harness: HttpHarness, server: OllamaServer
-) -> None:
-    """A server that does not tell its models' windows is judged by what it counted."""
-    server.trained_window = None
-
-    with pytest.raises(AgentBadRequest, match="num_ctx"):
-        await ask(harness.agent(num_ctx=100_000), "word " * 10_000)
-
-
 async def test_an_answer_that_outgrew_the_window_is_an_error(harness: HttpHarness) -> None:
     """To continue writing, the model drops the beginning of its prompt."""
     await harness.set_behaviors(TextReply("A very long answer.", usage=Usage(900, 200)))
@@ -148,12 +138,3 @@ async def test_an_error_within_the_answer_is_a_transient_error(harness: HttpHarn
 
     with pytest.raises(AgentTransient, match="running the model"):
         await ask(harness.agent())
-
-
-@pytest.mark.parametrize("options", [{"num_ctx": "8k"}, {"keep_alive": [1]}, {"think": {}}])
-async def test_an_option_of_the_wrong_kind_is_refused(
-    harness: HttpHarness, options: dict[str, Any]
-) -> None:
-    """A retry would not fix it."""
-    with pytest.raises(AgentBadRequest):
-        await ask(harness.agent(), options=options)

@@ -118,32 +118,6 @@ def test_a_connection_that_the_server_closed_is_opened_again(library: Library) -
     assert len(titles) == len(library.titles())
 
 
-async def test_many_concurrent_items_share_a_few_connections(library: Library) -> None:
-    """A server has room for a hundred; each item with one of its own would be turned away."""
-
-    async def add(ctx: StepContext) -> dict[str, Any]:
-        ctx.db.query("SELECT title FROM books")
-        ctx.db.stage("INSERT INTO books (id, title) VALUES ($1, 'new')", [100 + ctx.item])
-        return {}
-
-    workflow = define_workflow(
-        {
-            "type": "books",
-            "database": {"url": library.address, "backup": False},
-            "steps": [
-                {"name": "list", "command": lambda _ctx: {"all": list(range(200))}, "next": "add"},
-                {"name": "add", "command": add, "parallel": True, "parallelKey": "all"},
-            ],
-        }
-    )
-
-    async with Engine(MemoryStore()) as engine:
-        result = await engine.start(workflow, name="run")
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert library.titles().count("new") == 200
-
-
 def test_the_backup_of_a_server_is_refused_when_a_definition_asks_for_it() -> None:
     """A workflow must not promise a backup that nobody takes."""
     database = {"url": "postgresql://ann@db/books", "backup": True}

@@ -5,21 +5,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 
 from signoff.cli import main
-from signoff.contracts import StepContext, define_workflow
-from signoff.core.outcome import Status
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.commands import setup_sql
 from signoff.guarded_db.postconditions import Postcondition
 from signoff.guarded_db.staging import Committed, Marker
 from signoff.remedies import SetUpDatabase
-from signoff.runtime.engine import Engine
-from signoff.store.sqlite import MemoryStore
 from tests.contract.library import Library, postgres_library
 from tests.stubs.pgbouncer import program as pgbouncer_program
 from tests.stubs.pgbouncer import running_pgbouncer
@@ -223,41 +218,6 @@ def test_the_limits_are_set_on_a_direct_connection(library: Library) -> None:
         limits = db.query(shown)
 
     assert limits == ({"a": "30s", "b": "5s"},)
-
-
-async def test_a_run_with_many_items_works_behind_a_pooler(
-    library: Library, pooled_address: str
-) -> None:
-    """A pooler in production has fewer sessions than a run has connections."""
-
-    def add(ctx: StepContext) -> dict[str, Any]:
-        ctx.db.stage("INSERT INTO books (title) VALUES ($1)", [f"Book {ctx.item}"])
-        return {"before": ctx.db.value("SELECT count(*) FROM books")}
-
-    def is_there(ctx: StepContext) -> bool:
-        return ctx.db.exists("SELECT 1 FROM books WHERE title = $1", [f"Book {ctx.item}"])
-
-    workflow = define_workflow(
-        {
-            "type": "books",
-            "database": {"url": pooled_address, "backup": False},
-            "steps": [
-                {"name": "list", "command": lambda _ctx: {"all": list(range(30))}, "next": "add"},
-                {
-                    "name": "add",
-                    "command": add,
-                    "parallel": True,
-                    "parallelKey": "all",
-                    "postconditions": [{"name": "there", "check": is_there}],
-                },
-            ],
-        }
-    )
-    async with Engine(MemoryStore()) as engine:
-        result = await engine.start(workflow, name="run")
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert len(library.titles()) == 32
 
 
 def test_another_driver_is_refused_with_the_right_ones() -> None:

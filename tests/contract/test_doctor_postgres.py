@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from signoff.agents.base import Health
-from signoff.app.doctor import Check, check_setup
+from signoff.app.checks import Check, check_setup
 from signoff.app.home import init_home
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import StoreHealth
@@ -101,16 +101,3 @@ def test_a_right_that_the_role_lacks_is_named(tmp_path: Path, url: str, right: s
     assert not database.ready
     assert f"GRANT {right} ON ALL TABLES IN SCHEMA {schema} TO {role}" in database.detail
     assert "signoff store setup --print" in database.remedy
-
-
-def test_a_server_that_does_not_answer_is_not_looked_for_on_the_disk(tmp_path: Path) -> None:
-    """A server has no path, and its files belong to someone else."""
-    database = "postgresql://worker@127.0.0.1:1/team"
-    init_home(tmp_path, {}).home.config.write_text(f"database: {database}\n")
-
-    check = looked_at(tmp_path)["database"]
-
-    assert not check.ready
-    assert "cannot be reached" in check.detail
-    assert "path" not in check.remedy
-    assert "signoff config show" in check.remedy

@@ -25,7 +25,7 @@ from signoff.app.run_records import living_workers
 from signoff.app.start import plan
 from signoff.core import events as ev
 from signoff.core.outcome import Status
-from signoff.errors import StoreBusy, StoreError, StoreTooNew, WriteFailed
+from signoff.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime import engine
 from signoff.runtime.journal import events_in
 from signoff.runtime.ports import SystemClock
@@ -316,21 +316,6 @@ def test_a_claim_whose_answer_was_lost_is_found_by_the_next_one(
         assert store.claim(ANN, needs, lambda _owner: True, 5) == []
 
 
-def test_a_look_for_work_does_not_wait_for_a_server_that_is_away(
-    server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would hold up the worker's event loop, and with it the calls of its runs."""
-    monkeypatch.setattr(postgres_store, "CLAIM_PATIENCE_SECONDS", 0.0)
-    with closing(PostgresStore(_through(server.new_schema(), server, network))) as store:
-        network.cut()
-        with pytest.raises(WriteFailed, match="cannot be reached"):
-            store.claim(ANN, [], lambda _owner: True, 1)
-        network.refuse(False)
-
-        assert network.refused == 0
-        assert store.claim(ANN, [], lambda _owner: True, 1) == []
-
-
 def test_no_expired_lease_is_taken_until_a_connection_has_lasted_for_a_while(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -461,28 +446,6 @@ def test_a_worker_whose_clock_is_ten_minutes_ahead_takes_no_run_from_a_living_on
                 wait_until(is_done(project, name), "the end of the runs")
 
     assert len(calls(project)) == 4
-
-
-def test_a_run_of_a_newer_version_is_left_for_a_worker_of_that_version(project: Project) -> None:
-    """The older worker must not guess what an event means that it does not know."""
-    queue(project, "one")
-    root = project.home.root
-    with psycopg.connect(read_address(project.settings.database).url) as admin:
-        schema = read_address(project.settings.database).schema
-        admin.execute(
-            f"UPDATE {schema}.journal SET events = replace(events, 'run_stopped', 'run_teleported')"
-        )
-    before = project.store.journal(project.store.row("one").id)
-
-    with (
-        open_project(root, _environment(root)) as older,
-        pytest.raises(StoreTooNew, match="upgrade"),
-    ):
-        asyncio.run(QueueWorker(older, slots=1).work())
-
-    row = project.store.row("one")
-    assert (row.status, row.owner) == (Status.QUEUED, None)
-    assert project.store.journal(row.id) == before
 
 
 def test_the_run_of_a_dead_host_is_continued_on_another(project: Project) -> None:

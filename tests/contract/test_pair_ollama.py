@@ -1,6 +1,5 @@
 """Pairs with the official client of Ollama, against a server that speaks Ollama's protocol."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from signoff.pair import (
 from signoff.pair.config import ENVIRONMENT
 from signoff.testing import FrozenClock, MemoryStore
 from tests.agent_harness import (
-    BrokenReply,
     TruncatedReply,
 )
 from tests.stubs.pair_server import MODEL, PairServer, script
@@ -68,22 +66,6 @@ async def test_the_configuration_reaches_the_server(
         assert body["options"]["num_predict"] == 42
 
 
-async def test_an_override_in_one_call_never_reaches_another(server: PairServer) -> None:
-    """Two calls at once with different models, then one with the configured one."""
-    store = MemoryStore()
-
-    sessions = await asyncio.gather(
-        run_slogan_generation("a", "stub-large", 2, store=store),
-        run_slogan_generation("b", MODEL, 3, store=store),
-    )
-    last = await run_slogan_generation("c", store=store)
-
-    assert [each.model_name for each in sessions] == ["stub-large", MODEL]
-    assert [each.max_turns for each in (*sessions, last)] == [2, 3, 5]
-    models = {(body["messages"][-1]["content"][-1], body["model"]) for body in server.asked}
-    assert models == {("a", "stub-large"), ("b", MODEL), ("c", MODEL)}
-
-
 async def test_a_missing_model_is_reported_with_those_available(server: PairServer) -> None:
     """Before the first turn, without a model call and without a run."""
     store = MemoryStore()
@@ -110,16 +92,6 @@ async def test_a_retry_waits_for_the_server_and_gives_up_in_the_end(server: Pair
     assert clock.slept == [2.0]
 
 
-async def test_a_connection_that_breaks_is_retried(server: PairServer) -> None:
-    """Transient errors are the engine's business, not the caller's."""
-    server.answer = script((BrokenReply("Save"), "SHIP IT!"), ("Save Our Seas", "SHIP IT!"))
-
-    session = await run_slogan_generation(TASK, store=MemoryStore())
-
-    assert session.succeeded
-    assert session.final_slogan == "Save Our Seas"
-
-
 async def test_answers_at_the_limit_of_tokens_do_not_end_the_session(server: PairServer) -> None:
     """100 tokens are few: feedback is often cut off, and a long slogan too."""
     long, cut = TruncatedReply("An endless slogan that"), TruncatedReply("The rhythm is")
@@ -130,15 +102,6 @@ async def test_answers_at_the_limit_of_tokens_do_not_end_the_session(server: Pai
     assert [turn.too_long for turn in session.turns] == [True, False]
     assert session.turns[0].feedback == "The rhythm is"
     assert session.final_slogan == "short"
-
-
-async def test_candidates_have_seeds_of_their_own(server: PairServer) -> None:
-    """Otherwise a deterministic server would write the same text three times."""
-    await run_slogan_generation(TASK, store=MemoryStore(), candidates=3)
-
-    seeds = [body["options"].get("seed") for body in server.asked]
-    assert sorted(seeds[:3]) == [1, 2, 3]
-    assert seeds[3:] == [None] * 3
 
 
 async def test_a_server_gets_no_more_calls_at_once_than_its_settings_allow(

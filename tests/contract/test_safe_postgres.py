@@ -1,6 +1,5 @@
 """What is different with a database server: its own parser, and lost connections."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -183,16 +182,6 @@ def test_an_invalid_address_is_not_shown() -> None:
         SafeDatabaseClient.open("postgresql://ann:secret@[host/x")
 
     assert "secret" not in str(refused.value)
-
-
-def test_without_psycopg_the_message_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It is an extra, and most users never need it."""
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-
-    with pytest.raises(ConfigError, match=r"pip .*install .*\[postgres\]'"):
-        SafeDatabaseClient.open("postgresql://host/name")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from signoff.app import store_move
-from signoff.app.store_move import move_run, public_address
+from signoff.app import runs
+from signoff.app.runs import move_run, public_address
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
@@ -19,7 +19,7 @@ from signoff.runtime.run_transfer import read_copy
 from signoff.runtime.store_port import Store
 from signoff.store.postgres.store import PostgresStore
 from signoff.store.sqlite import MemoryStore, SqliteStore
-from signoff.testing.crashing_store import Countdown, CrashingStore, When
+from signoff.testing.doubles import Countdown, CrashingStore, When
 from tests.store_suite.journal_writer import new_request, start_run
 from tests.stubs.postgres import PostgresServer
 
@@ -181,7 +181,7 @@ def test_a_mover_that_is_killed_at_any_write_loses_and_doubles_nothing(
 ) -> None:
     """A power cut in the middle: starting the move again finishes it."""
     # The process that is killed here is this one, which must not be found alive.
-    monkeypatch.setattr(store_move, "is_alive", lambda _owner: False)
+    monkeypatch.setattr(runs, "is_alive", lambda _owner: False)
     source, target = stores
     kills, at = 0, 0
     while True:

@@ -340,14 +340,3 @@ def _set_version(url: str, version: int) -> None:
         schema = read_address(url).schema
         admin.execute(f"DELETE FROM {schema}.schema_migrations")
         admin.execute(f"INSERT INTO {schema}.schema_migrations VALUES ({version}, 'other')")
-
-
-def test_a_look_for_work_that_finds_nothing_is_no_news_for_others(url: str) -> None:
-    """Otherwise idle workers wake each other ten times a second, and the disk with them."""
-    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
-        store.register(this_process(), 1, [])
-        before = other.changes()
-
-        assert store.claim(this_process(), ["gpu"], is_alive, 4) == []
-
-        assert other.changes() == before

@@ -23,7 +23,7 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.store.postgres import store as _store  # noqa: F401  # once for all processes
 from signoff.testing import EffectLog, ScriptedAgent
-from signoff.testing.forked_process import run_and_exit
+from signoff.testing.crash_child import run_and_exit
 from tests.run_stores import open_address
 
 PROCESSES = 50

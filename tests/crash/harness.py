@@ -5,7 +5,7 @@ from pathlib import Path
 
 from signoff.testing import Survival, crash
 from signoff.testing.crash import Story
-from signoff.testing.crashing_store import When
+from signoff.testing.doubles import When
 from tests.run_stores import server_stores
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from signoff.cli import main
 from signoff.runtime import performers, project_files
-from signoff.testing.forked_process import run_and_exit
+from signoff.testing.crash_child import run_and_exit
 from tests import preload  # noqa: F401
 
 FILES = {"docs/a.md": "It always works.\n", "docs/b.md": "It always works, too.\n"}

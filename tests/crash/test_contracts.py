@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.testing.crashing_store import When
+from signoff.testing.doubles import When
 from tests.crash import contract_story
 from tests.crash.harness import crash_everywhere
 

@@ -4,7 +4,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.testing import Survival
-from signoff.testing.crashing_store import When
+from signoff.testing.doubles import When
 from tests.crash import report_story
 from tests.crash.harness import crash_at, crash_everywhere
 

@@ -6,7 +6,7 @@ import pytest
 
 from signoff.core.requests import ItemState
 from signoff.testing.crash_child import open_story_store
-from signoff.testing.crashing_store import When
+from signoff.testing.doubles import When
 from tests.crash import external_work_story
 from tests.crash.harness import crash_everywhere
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.testing.crashing_store import When
+from signoff.testing.doubles import When
 from tests.crash import gate_story
 from tests.crash.harness import crash_everywhere
 

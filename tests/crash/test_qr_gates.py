@@ -4,7 +4,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.skills.qr import qr_file, read_record
-from signoff.testing.crashing_store import When
+from signoff.testing.doubles import When
 from tests.crash import qr_gate_story
 from tests.crash.harness import crash_everywhere
 

@@ -1,8 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.edit import Edit, EditKind, apply_edits
-from signoff.review.work_order import format_work_order, parse_work_order
+from signoff.review.work_order import (
+    Edit,
+    EditKind,
+    apply_edits,
+    format_work_order,
+    parse_work_order,
+)
 
 # Parts of a work order, and characters that some programs treat as line ends.
 PIECES = st.sampled_from(

@@ -83,7 +83,9 @@ def build_agent(
     try:
         agent: Agent = factory(**options)
     except (TypeError, ConfigError) as error:
-        raise ConfigError(f"agents.{name}: {error}") from error
+        # Python's own message begins with the name of a method, which says nothing to users.
+        what = str(error).partition("__init__() ")[2] or error
+        raise ConfigError(f"agents.{name}: {what}") from error
     if capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, configs, agents, _priced(agent, settings))

@@ -41,7 +41,7 @@ from signoff.errors import (
     UsageError,
 )
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
-from signoff.runtime.file_read import read_text
+from signoff.runtime.paths import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem, InboxLine, RunRow
 from signoff.store.rundir.answers import FileAnswer, prompt_name

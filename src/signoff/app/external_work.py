@@ -24,10 +24,10 @@ from signoff.core.requests import ItemState, request_word
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UnknownName, UsageError
 from signoff.notation import ResumeReport
 from signoff.remedies import PassOption, Resume, TakeWork
+from signoff.runtime.handlers import RESULT
 from signoff.runtime.ports import Observer
 from signoff.runtime.run_inbox import BY_HUMAN
 from signoff.runtime.store_port import InboxItem, RunRow
-from signoff.runtime.worker import RESULT
 
 PATIENCE_SECONDS = 60.0
 """How long to wait for another process that drives the run."""

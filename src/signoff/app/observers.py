@@ -14,8 +14,7 @@ from signoff.app.run_records import stored_record
 from signoff.app.settings import Settings, origin_of, unknown_option_problems
 from signoff.documents.python_files import extend_import_path, make_importable
 from signoff.errors import ConfigError, Problem
-from signoff.observers.queued import QueuedObserver
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup, QueuedObserver
 from signoff.runtime.ports import Observer
 from signoff.runtime.store_port import Store
 

@@ -92,7 +92,7 @@ class Project:
     @property
     def default_roles(self) -> Mapping[str, str]:
         """Agents by role, for roles that neither the settings nor the workflow assign."""
-        from signoff.app.notations import default_agent
+        from signoff.app.targets import default_agent
         from signoff.runtime.dispatch import roles_of
 
         return roles_of(default_agent([*self.settings.agents, *self.agents]))
@@ -168,8 +168,7 @@ class Project:
             ) from error
 
     def _resolved(self, target: str, cwd: Path, row: RunRow | None) -> Target:
-        from signoff.app.notations import compile_context, stored_context
-        from signoff.app.targets import resolve
+        from signoff.app.targets import compile_context, resolve, stored_context
 
         context = compile_context(self.home, self.settings, agents=self.agents)
         if row is not None:

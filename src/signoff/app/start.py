@@ -15,12 +15,11 @@ from signoff.app.agents import known_agents, unknown_kinds, unknown_options, unu
 from signoff.app.answering import record_file_answers, refuse_worker
 from signoff.app.history import load_state
 from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
-from signoff.app.notations import compile_context
 from signoff.app.observers import observer_problems
 from signoff.app.project import WORKER_VARIABLE, Project, open_store
 from signoff.app.runs import Warn, catch_up
 from signoff.app.settings import Settings, command_line_limits, database_file, load_settings
-from signoff.app.targets import REVIEW, Catalog, Target, catalog, resolve
+from signoff.app.targets import REVIEW, Catalog, Target, catalog, compile_context, resolve
 from signoff.app.trust import check_stored_target, check_trust
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
@@ -100,14 +99,14 @@ class StartPlan:
     @property
     def asks_chosen_agent(self) -> bool:
         """Whether the workflow itself asks the agent that the user wants where it names none."""
-        from signoff.app.notations import AGENT
+        from signoff.app.targets import AGENT
 
         return AGENT in self.target.workflow.source.get("given", {})
 
     @property
     def default_agent(self) -> str:
         """The agent that is asked where none is named."""
-        from signoff.app.notations import default_agent
+        from signoff.app.targets import default_agent
 
         return default_agent(self.settings.agents)
 
@@ -245,8 +244,8 @@ def plan_again(
     What the caller names wins.
     """
     from signoff.app.history import load_state
-    from signoff.app.notations import portable_options, stored_options
     from signoff.app.project import open_project
+    from signoff.app.targets import portable_options, stored_options
 
     with open_project(cwd, environment) as project:
         row, root = project.run(run), project.home.root

@@ -73,11 +73,13 @@ SECTIONS = {
     },
 }
 _HOMES = {
-    **dict.fromkeys(("approve", "reject"), "answer"),
+    **dict.fromkeys(("answer", "approve", "reject"), "inbox"),
     **dict.fromkeys(("diff", "cat"), "findings"),
+    **dict.fromkeys(("report", "metrics"), "export"),
     "backup": "store",
+    "graph": "validate",
+    "logs": "show",
     "models": "demo",
-    "report": "export",
     "resume": "run",
     "submit": "next",
     "workers": "worker",

@@ -9,8 +9,15 @@ from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.diff import DiffHunk
 from signoff.review.finding import Finding, describe_equal, group_equal
-from signoff.review.history import ReviewHistory, describe_status, labels_by_round
-from signoff.review.news import ArtifactChanged, IssuesReported, ReviewNews, describe_news
+from signoff.review.history import (
+    ArtifactChanged,
+    IssuesReported,
+    ReviewHistory,
+    ReviewNews,
+    describe_news,
+    describe_status,
+    labels_by_round,
+)
 from signoff.runtime.amounts import count
 
 MOST_PER_ROUND = 12

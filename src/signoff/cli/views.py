@@ -26,7 +26,7 @@ from signoff.runtime.timeline import Timeline
 
 if TYPE_CHECKING:
     from signoff.notation import HistoryFold
-    from signoff.review.news import ReviewNews
+    from signoff.review.history import ReviewNews
 
 
 OpenReview = Callable[[str], "HistoryFold | None"]

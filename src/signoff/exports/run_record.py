@@ -17,8 +17,7 @@ from signoff.core.severity import IssueBehavior, Severity
 from signoff.errors import UsageError
 from signoff.notation import HistoryFold, RunReport
 from signoff.review.finding import Finding
-from signoff.review.history import ReviewHistory
-from signoff.review.news import ReviewNews, describe_news
+from signoff.review.history import ReviewHistory, ReviewNews, describe_news
 from signoff.runtime.narration import LogLine, Narrator
 from signoff.runtime.store_port import JournalRow
 from signoff.runtime.timeline import ERROR_KEY, Timeline

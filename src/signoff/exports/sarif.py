@@ -25,9 +25,9 @@ from signoff.exports.run_record import (
     rule_id,
 )
 from signoff.review.coverage import ReviewCoverage
-from signoff.review.edit import EditKind, find_passage
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory
+from signoff.review.work_order import EditKind, find_passage
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

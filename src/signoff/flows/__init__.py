@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from signoff.flows.model import ConvergenceConfig as ConvergenceConfig
     from signoff.flows.model import GenflowConfig as GenflowConfig
     from signoff.flows.model import OutputConfig as OutputConfig
+    from signoff.flows.model import WorkflowStep as WorkflowStep
     from signoff.flows.model import get_behavior_for_severity as get_behavior_for_severity
+    from signoff.flows.model import resolve_constraints_for_step as resolve_constraints_for_step
     from signoff.flows.prompt_builders import build_adjudicator_prompt as build_adjudicator_prompt
     from signoff.flows.prompt_builders import build_critic_prompt as build_critic_prompt
     from signoff.flows.prompt_builders import build_generator_prompt as build_generator_prompt
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from signoff.flows.sections import ConstraintConfig as ConstraintConfig
     from signoff.flows.sections import Goal as Goal
     from signoff.flows.state import critiques_in_scope as critiques_in_scope
-    from signoff.flows.step import WorkflowStep as WorkflowStep
-    from signoff.flows.step import resolve_constraints_for_step as resolve_constraints_for_step
     from signoff.flows.validation import validate_workflow as validate_workflow
     from signoff.review.adjudication import Adjudication as Adjudication
     from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
@@ -55,12 +55,12 @@ _HOMES = {
         "ConvergenceConfig",
         "OutputConfig",
         "get_behavior_for_severity",
+        "resolve_constraints_for_step",
     ),
     "signoff.flows.sections": ("ConstraintConfig", "Goal"),
     # `reading` sets their `from_dict`, so they are loaded through it.
     "signoff.flows.reading": ("GenflowConfig", "WorkflowStep", "load_goal"),
     "signoff.flows.validation": ("validate_workflow",),
-    "signoff.flows.step": ("resolve_constraints_for_step",),
     "signoff.flows.state": ("critiques_in_scope",),
     # prompts
     "signoff.flows.prompt_builders": (

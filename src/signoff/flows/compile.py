@@ -20,11 +20,10 @@ from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.flow import Flow
-from signoff.flows.model import MOST_ITERATIONS, config_to_json
+from signoff.flows.model import FILES_STEP, MOST_ITERATIONS, StepKind, WorkflowStep, config_to_json
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.sections import Goal
 from signoff.flows.state import FILE_WARNINGS, PREPARED
-from signoff.flows.step import FILES_STEP, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import AdjudicateHandler
 from signoff.flows.steps.critique import CritiqueHandler
 from signoff.flows.steps.generate import GenerateHandler

@@ -12,9 +12,8 @@ from typing import Any
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.core.severity import IssueBehavior, Severity
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep, resolve_constraints_for_step
 from signoff.flows.sections import Goal, RoutingConfig
-from signoff.flows.step import StepKind, WorkflowStep, resolve_constraints_for_step
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.runtime.ports import Capabilities
 

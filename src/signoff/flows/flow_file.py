@@ -24,8 +24,13 @@ from signoff.flows.model import (
     ConvergenceConfig,
     FlowSettings,
     GenflowConfig,
+    Mode,
+    ModelName,
+    StepKind,
     Tension,
     Trigger,
+    WorkflowStep,
+    with_ids,
 )
 from signoff.flows.sections import (
     AgentName,
@@ -36,7 +41,6 @@ from signoff.flows.sections import (
     Some,
     Text,
 )
-from signoff.flows.step import Mode, ModelName, StepKind, WorkflowStep, with_ids
 from signoff.review.constraint import ConstraintBehavior
 
 VERSION = 1

@@ -19,8 +19,16 @@ from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Overall
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
-from signoff.review.history import Judgment, ReviewHistory, Round, Version
-from signoff.review.news import ArtifactChanged, IssuesReported, Judged, ReviewNews
+from signoff.review.history import (
+    ArtifactChanged,
+    IssuesReported,
+    Judged,
+    Judgment,
+    ReviewHistory,
+    ReviewNews,
+    Round,
+    Version,
+)
 
 ARTIFACT = "artifact.md"
 """The name of an artifact that is a single text, unless the flow names another."""

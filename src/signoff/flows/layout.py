@@ -130,7 +130,7 @@ class FlowLayout(Layout):
         """Returns what tells the findings and verdicts of each event, for a run's log."""
         # Only those who read or write a log need the review's history.
         from signoff.flows.history import FlowHistory
-        from signoff.review.news import describe_news
+        from signoff.review.history import describe_news
 
         review = FlowHistory(description)
         return lambda event: [

@@ -14,9 +14,8 @@ from typing import Any
 from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig
+from signoff.flows.model import POLICY_JUDGE, StepKind, VerifyConfig, WorkflowStep
 from signoff.flows.state import FILE_WARNINGS, PREPARED, FlowState
-from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import judge_prompt
 from signoff.flows.steps.critic import PATHS, review_prompt
 from signoff.flows.steps.critique import Reading

@@ -15,10 +15,9 @@ from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
 from signoff.errors import UnknownName, UsageError
 from signoff.flows.constraint_file import constraint_from_dict
-from signoff.flows.model import GenflowConfig, config_from_json
+from signoff.flows.model import POLICY_JUDGE, GenflowConfig, WorkflowStep, config_from_json
 from signoff.flows.reading import read_policy
 from signoff.flows.state import critiques_in_scope, read
-from signoff.flows.step import POLICY_JUDGE, WorkflowStep
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.constraint import Constraint, Level, ResolvedBehavior
 from signoff.review.critique import Critique, CritiqueIssue

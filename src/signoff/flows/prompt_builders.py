@@ -11,9 +11,9 @@ from typing import Any
 
 from signoff.core.effects import ProductPrompt
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
+from signoff.flows.model import Scope
 from signoff.flows.sections import Goal
 from signoff.flows.state import critiques_in_scope, read
-from signoff.flows.step import Scope
 from signoff.review.adjudication import Adjudication
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique

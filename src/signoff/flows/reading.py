@@ -25,9 +25,8 @@ from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.constraint_file import ConstraintLookup
 from signoff.flows.flow_file import VERSION, FlowFile, GenloopFile
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.sections import Goal
-from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.validation import (
     flow_mistakes,
     flow_warnings,

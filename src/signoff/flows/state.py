@@ -20,7 +20,7 @@ from signoff.review.lasting_decision import LastingDecision
 from signoff.review.prompt_text import Guidance
 
 if TYPE_CHECKING:
-    from signoff.flows.step import Scope
+    from signoff.flows.model import Scope
 
 MOST_GUIDANCE = 10
 """Answers of humans that prompts repeat, the latest ones."""

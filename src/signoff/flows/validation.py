@@ -17,11 +17,10 @@ from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
 from signoff.flows.flow import Flow, select_reviewers
-from signoff.flows.model import GenflowConfig
-from signoff.flows.sections import RoutingConfig
-from signoff.flows.step import (
+from signoff.flows.model import (
     FILES_STEP,
     POLICY_JUDGE,
+    GenflowConfig,
     StepKind,
     WorkflowStep,
     keys_of,
@@ -29,6 +28,7 @@ from signoff.flows.step import (
     resolve_constraints_for_step,
     with_ids,
 )
+from signoff.flows.sections import RoutingConfig
 from signoff.review.constraint import Constraint, SourceBlock
 
 MOST_LISTED = 12
@@ -451,7 +451,7 @@ def source_warnings(flow: Flow) -> Iterator[str]:
 
 def _unreadable(flow: Flow, blocks: Mapping[str, SourceBlock]) -> Iterator[str]:
     # Most flows have no sources and should not wait for what reads them.
-    from signoff.review.sources import read_source
+    from signoff.flows.steps.material import read_source
 
     allowed = [flow.home] if flow.home else []
     for name, block in blocks.items():

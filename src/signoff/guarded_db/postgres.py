@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from signoff.databases import driver, label_of
 from signoff.errors import NotAllowed, StoreBusy, StoreError, WriteFailed
 from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.guard import named_parameters
@@ -33,7 +34,6 @@ from signoff.guarded_db.verdict import (
     StatementKind,
     quoted_table,
 )
-from signoff.postgres_driver import driver, label_of
 from signoff.remedies import SetUpDatabase
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
 
+from signoff.databases import translate_errors
 from signoff.errors import NotAllowed, OperatorError, StoreError, UsageError
 from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.ports import (
@@ -32,7 +33,6 @@ from signoff.guarded_db.ports import (
     result_too_large,
 )
 from signoff.guarded_db.verdict import OWN_TABLES, Allowed, Dialect, Params, StatementKind
-from signoff.sqlite_errors import translate_errors
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for a lock of another process."""

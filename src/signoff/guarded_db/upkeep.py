@@ -26,6 +26,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
 
+from signoff.databases import translate_errors
 from signoff.documents.regular_files import (
     create_private,
     make_private_folders,
@@ -39,7 +40,6 @@ from signoff.guarded_db.sources import read_address
 from signoff.guarded_db.sqlite import SqliteConnection
 from signoff.guarded_db.staging import runs_since
 from signoff.remedies import ListBackups, PassOption
-from signoff.sqlite_errors import translate_errors
 
 KEEP = 10
 """How many backups of each origin are kept by default; the oldest are removed first."""

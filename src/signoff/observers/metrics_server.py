@@ -20,7 +20,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from signoff._extras import install_command
 from signoff.errors import ConfigError, SignoffError
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup
 from signoff.runtime.ports import Notice
 
 PATH = "/metrics"

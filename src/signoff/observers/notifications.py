@@ -36,7 +36,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import options_of
 from signoff.error_text import describe_error
 from signoff.errors import CommandFailed, ConfigError
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup
 from signoff.runtime.environment import command_environment
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Notice, Recorded

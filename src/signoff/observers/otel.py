@@ -19,7 +19,7 @@ from signoff._extras import install_command
 from signoff.core import events as ev
 from signoff.errors import ConfigError
 from signoff.exports.otel import SERVICE, nanoseconds
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
 from signoff.telemetry.genai_names import METRIC_UNITS

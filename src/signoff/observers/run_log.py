@@ -23,7 +23,7 @@ from signoff.core.effects import EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import create_private
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup
 from signoff.runtime.environment import Secrets
 from signoff.runtime.journal import events_in
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying

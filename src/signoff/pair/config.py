@@ -214,8 +214,8 @@ def project_context(
 ) -> tuple[Settings, CompileContext]:
     """Returns the settings of the project of a program, and what is known in it."""
     from signoff.app.home import expected_home
-    from signoff.app.notations import compile_context
     from signoff.app.settings import load_settings
+    from signoff.app.targets import compile_context
 
     environment = dict(os.environ)
     if home is not None:

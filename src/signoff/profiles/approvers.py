@@ -16,7 +16,7 @@ from signoff.profiles.model import ApprovalResult
 from signoff.profiles.providers import AIProvider, ApprovalProvider
 from signoff.profiles.transitions import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.review.decision import read_decision
-from signoff.review.own_words import Material
+from signoff.review.reply_text import Material
 
 LONGEST_FILE = 50_000
 """Characters of one file that an approver gets."""

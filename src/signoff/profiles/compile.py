@@ -6,7 +6,7 @@ import inspect
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,19 +78,22 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     profile_class = find_profile(name, context)
     metadata = profile_class.get_metadata()
     section = ProfileSettings.of(context.settings)
-    options = _options(name, metadata.get("options") or {}, section)
+    where, own = f"{SECTION}.options.{name}", section.options.get(name, {})
+    options, problems = option_values(metadata.get("options") or {}, own, where)
+    schema = metadata.get("context_schema", {})
+    inputs, mistakes = context_params(schema, context.root)
+    if problems := [*problems, *mistakes]:
+        raise InvalidProfile(name, problems)
     session = _session(name, create_profile(profile_class, options), section, context)
     agents = _agents(session)
-    schema = metadata.get("context_schema", {})
     return Workflow(
         name,
         *_steps(session, section.max_iterations),
-        entry_point=_entry_point(),
         description=str(metadata.get("description", "")),
         max_iterations=section.max_iterations,
         notation="profiles",
         source=_source(session, profile_class, section, context),
-        inputs=_inputs(name, schema, context),
+        inputs=inputs,
         prepare=_Preparation(session, agents, schema, section, context.root),
         agents=agents,
     )
@@ -110,10 +113,7 @@ def _session(
         role: agent_name(str(context.options.get(role) or section.provider_for(role)))
         for role in ROLES.values()
     }
-    rules = {
-        step_id(phase, stage): _rules(section, phase, stage, context)
-        for phase, stage in map(position_of, STAGES)
-    }
+    rules = {step: _rules(section, step, context) for step in STAGES}
     standards = {section.standards_provider, section.standards.get(name, {}).get("provider")}
     used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards} - {None}
     if not used <= {
@@ -145,28 +145,16 @@ def _session(
     )
 
 
-def _options(name: str, schema: Mapping[str, Any], section: ProfileSettings) -> dict[str, Any]:
-    """Returns the profile's own options; raises `InvalidProfile` for wrong ones."""
-    values, problems = option_values(
-        schema, section.options.get(name, {}), f"{SECTION}.options.{name}"
-    )
-    if problems:
-        raise InvalidProfile(name, problems)
-    return values
-
-
-def _rules(
-    section: ProfileSettings, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
-) -> StageRules:
-    rules = section.stage(step_id(phase, stage))
-    if stage is WorkflowStage.PROMPT and context.options.get("skip_prompts"):
+def _rules(section: ProfileSettings, step: str, context: CompileContext) -> StageRules:
+    rules = section.stage(step)
+    if context.options.get("skip_prompts") and position_of(step)[1] is WorkflowStage.PROMPT:
         return replace(rules, approver=SKIP)
     if not rules.criteria_file:
         return rules
     try:
         criteria = read_regular(context.root / rules.criteria_file, None, follow=True).decode()
     except (OSError, UnicodeDecodeError) as error:
-        where = f"profiles.approval.stages.{step_id(phase, stage)}.criteria_file"
+        where = f"profiles.approval.stages.{step}.criteria_file"
         raise ConfigError(f"{where}: cannot read {rules.criteria_file}: {error}") from error
     return replace(rules, criteria=criteria)
 
@@ -188,13 +176,6 @@ def _refuse_unknown(
     problems += unknown_profiles(section, context)
     if problems:
         raise InvalidProfile(name, problems)
-
-
-def _entry_point() -> str:
-    first = TransitionTable.get(WorkflowPhase.INIT, None, SessionCommand.INIT)
-    if first is None or first.stage is None:
-        raise ConfigError("the transition table has no way to start a session")
-    return step_id(first.phase, first.stage)
 
 
 def _steps(session: Session, max_iterations: int) -> Iterator[StepDef]:
@@ -270,16 +251,7 @@ def _source(
         "profile": session.name,
         "code": _code_digest(profile_class),
         "providers": dict(session.providers),
-        "approval": {
-            step: {
-                "approver": rule.approver,
-                "max_retries": rule.max_retries,
-                "allow_rewrite": rule.allow_rewrite,
-                "criteria": rule.criteria,
-                "presence": rule.presence,
-            }
-            for step, rule in session.rules.items()
-        },
+        "approval": {step: asdict(rules) for step, rules in session.rules.items()},
         "options": dict(session.profile.options),
         "standards_provider": section.standards_provider,
         "hash_prompts": session.hash_prompts,
@@ -297,13 +269,6 @@ def _code_digest(profile_class: type[WorkflowProfile]) -> str:
     except (OSError, TypeError):
         # Defined at a prompt; such a profile cannot be compared.
         return ""
-
-
-def _inputs(name: str, schema: Mapping[str, Any], context: CompileContext) -> dict[str, Param]:
-    params, problems = context_params(schema, context.root)
-    if problems:
-        raise InvalidProfile(name, problems)
-    return params
 
 
 @dataclass(frozen=True)

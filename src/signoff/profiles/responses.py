@@ -28,7 +28,7 @@ from signoff.profiles.session import (
     revision_issues_path,
 )
 from signoff.profiles.transitions import SessionCommand, WorkflowPhase, WorkflowStatus
-from signoff.review.own_words import Material
+from signoff.review.reply_text import Material
 from signoff.runtime.paths import LONGEST_PATH, check_path, fold_name
 
 if TYPE_CHECKING:

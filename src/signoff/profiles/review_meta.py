@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from signoff.review.own_words import Material
+    from signoff.review.reply_text import Material
 
 BEGIN = "@@@REVIEW_META"
 END = "@@@"

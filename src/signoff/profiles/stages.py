@@ -7,9 +7,10 @@ rejection by a human and a response that cannot be used lead back to the same st
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -41,6 +42,8 @@ from signoff.profiles.session import (
 from signoff.profiles.template_profile import fill_engine_variables
 from signoff.profiles.transitions import WorkflowPhase, WorkflowStage, WorkflowStatus
 
+_TEXTS = Path(__file__).with_name("prompts.md")
+_READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
 _OPTIONS = ("fs_ability", "hash_prompts")
 """What a human can choose along with an approval, for the rest of the session."""
 
@@ -62,25 +65,52 @@ class StageHandler:
 
     async def __call__(self, ctx: StepContext) -> Result:
         """Performs the stage once."""
-        if self.stage is WorkflowStage.PROMPT:
-            return await PromptStage(self.session, self.phase, ctx).visit()
-        return await ResponseStage(self.session, self.phase, ctx).visit()
+        kind = PromptStage if self.stage is WorkflowStage.PROMPT else ResponseStage
+        return await kind(self.session, self.phase, ctx).visit()
 
 
-@dataclass(frozen=True)
-class PromptStage:
-    """Creates the prompt of a phase."""
+@dataclass
+class _Stage(ABC):
+    """One visit of a stage."""
 
     session: Session
     phase: WorkflowPhase
     ctx: StepContext
+    stage: ClassVar[WorkflowStage]
+
+    @abstractmethod
+    async def visit(self) -> Result:
+        """Returns where the session goes once there is a decision about the stage's file."""
+
+    async def _material(self) -> dict[str, str | None]:
+        """Returns what the approver needs to judge the file besides the file itself."""
+        # A prompt is judged alone: its provider sees nothing else either.
+        return {}
+
+    @property
+    def _state(self) -> SessionState:
+        return SessionState(self.ctx)
+
+    @property
+    def _gate(self) -> StageGate:
+        path = self._path
+        return StageGate(self.session, self.phase, self.stage, self.ctx, path, self._material)
+
+    @property
+    def _path(self) -> str:
+        return stage_path(self.phase, self.stage, self.ctx.iteration)
+
+
+class PromptStage(_Stage):
+    """Creates the prompt of a phase."""
+
+    stage = WorkflowStage.PROMPT
 
     async def visit(self) -> Result:
         """Writes the prompt and returns once it is approved."""
-        state = SessionState(self.ctx)
         if self.phase is WorkflowPhase.PLAN:
-            await self.ctx.write(STANDARDS_FILE, state.standards)
-        text = await self._create(state.feedback)
+            await self.ctx.write(STANDARDS_FILE, self._state.standards)
+        text = await self._create(self._state.feedback)
         decided = await self._gate.judge(Submission(text), self._again)
         while isinstance(decided, Rejection):
             # A prompt has no provider to ask again: its user edits the file.
@@ -97,7 +127,7 @@ class PromptStage:
         return Outcome.OK, {**update, **self._hashes(decided.text, update)}
 
     async def _create(self, feedback: str) -> str:
-        state = SessionState(self.ctx)
+        state = self._state
         draft = create_prompt(
             self.session.profile, self.phase, state.context, self.ctx.iteration, feedback
         )
@@ -120,24 +150,12 @@ class PromptStage:
         hashes = {**state.get("prompt_hashes", {}), self._path: text_digest(text)}
         return {"prompt_hashes": hashes} if wanted else {}
 
-    @property
-    def _gate(self) -> StageGate:
-        return StageGate(
-            self.session, self.phase, WorkflowStage.PROMPT, self.ctx, self._path, _nothing_else
-        )
-
-    @property
-    def _path(self) -> str:
-        return stage_path(self.phase, WorkflowStage.PROMPT, self.ctx.iteration)
-
 
 @dataclass
-class ResponseStage:
+class ResponseStage(_Stage):
     """Gets the response of a phase and uses it."""
 
-    session: Session
-    phase: WorkflowPhase
-    ctx: StepContext
+    stage = WorkflowStage.RESPONSE
     files: dict[str, str | None] = field(default_factory=dict)
     """Files that came with the provider's response, apart from its text."""
     text: str = ""
@@ -259,22 +277,8 @@ class ResponseStage:
         }
 
     @property
-    def _state(self) -> SessionState:
-        return SessionState(self.ctx)
-
-    @property
     def _provider(self) -> str | None:
         return self.session.provider(self.phase)
-
-    @property
-    def _gate(self) -> StageGate:
-        return StageGate(
-            self.session, self.phase, WorkflowStage.RESPONSE, self.ctx, self._path, self._material
-        )
-
-    @property
-    def _path(self) -> str:
-        return stage_path(self.phase, WorkflowStage.RESPONSE, self.ctx.iteration)
 
 
 def fs_ability(session: Session, phase: WorkflowPhase, state: SessionState) -> FsAbility:
@@ -286,15 +290,6 @@ def chosen_options(answer: Answer | None) -> dict[str, Any]:
     """Returns what a human chose along with an approval."""
     extras = answer.extras if answer is not None else {}
     return {name: extras[name] for name in _OPTIONS if name in extras}
-
-
-async def _nothing_else() -> dict[str, str | None]:
-    """A prompt is judged alone: its provider sees nothing else either."""
-    return {}
-
-
-_TEXTS = Path(__file__).with_name("prompts.md")
-_READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
 
 
 def complete_prompt(

@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import ClassVar
 
 from signoff.core.severity import DEFAULT_SEVERITY, Severity
-from signoff.review.edit import Edit
 from signoff.review.record import Record
+from signoff.review.work_order import Edit
 
 MOST_ISSUES = 500
 """The most issues that can be kept of one critique, not counting those that block approval."""

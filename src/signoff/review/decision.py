@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from signoff.review.own_words import Material
+from signoff.review.reply_text import Material
 
 LONGEST_FEEDBACK = 500
 """Characters of a reply that serve as feedback if it has none of its own."""

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from signoff.review.critique import quotes_nothing
-from signoff.review.edit import Edit, EditKind, find_passage
 from signoff.review.evidence import ArtifactText
+from signoff.review.work_order import Edit, EditKind, find_passage
 
 MOST_HUNKS = 500
 LONGEST_HUNK = 4_000

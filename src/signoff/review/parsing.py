@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any
@@ -29,28 +29,33 @@ from signoff.review.critique import (
     Overall,
     Withdrawal,
 )
-from signoff.review.edit import Edit, EditKind
-from signoff.review.own_words import Claim, Material
 from signoff.review.reply_text import (
     ADJUDICATION,
     CRITIQUE,
     LONGEST_REPLY,
     MOST_ANSWERS,
     QUOTED,
+    Claim,
     Fields,
+    Material,
     PossibleAnswer,
     Unreadable,
     check_length,
     clean,
     find_answer,
-    has_answer_keys,
     is_alone,
     object_spans,
     own_answers,
     possible_answers,
     sole_answer,
 )
-from signoff.review.work_order import LONGEST_WORK_ORDER, parse_work_order, work_order_entries
+from signoff.review.work_order import (
+    LONGEST_WORK_ORDER,
+    Edit,
+    EditKind,
+    parse_work_order,
+    work_order_entries,
+)
 
 __all__ = ["Unreadable", "parse_adjudication", "parse_critique"]
 
@@ -491,21 +496,14 @@ def _is_marker(match: re.Match[str]) -> bool:
 
 
 def _answers_in(text: str, section: JudgeSection, material: Material) -> list[PossibleAnswer]:
-    """Returns the objects of a section that look like an answer, in JSON or in YAML.
-
-    YAML that contains JSON is read as YAML: the object in its work order is not the answer.
-    """
+    """Returns the objects of a section that look like an answer."""
     body = text[section.body : section.end]
-    lines = list(islice((match.group() for match in _YAML_FIELD.finditer(body)), MOST_LINES))
-    if all(map(material.contains, lines)):
-        spans = object_spans(text, section.body, section.end)
-        found = possible_answers(text, spans, ADJUDICATION)
-        if found or not lines:
-            return found
-
-    value = read_yaml(body)
-    is_answer = has_answer_keys(value, ADJUDICATION)
-    return [PossibleAnswer(body, section.body, value)] if is_answer else []
+    # An object in the work order of an answer in YAML is not the answer: it could approve what
+    # the judge has refused. So such an answer is sent back.
+    lines = islice((match.group() for match in _YAML_FIELD.finditer(body)), MOST_LINES)
+    if not all(map(material.contains, lines)):
+        raise Unreadable("the answer is written as YAML; write it as one JSON object")
+    return possible_answers(text, object_spans(text, section.body, section.end), ADJUDICATION)
 
 
 def _no_answer(text: str, *, is_quoted: bool) -> Unreadable:
@@ -557,58 +555,3 @@ def _has_entries(text: str) -> bool:
     return len(text) <= LONGEST_WORK_ORDER and bool(
         work_order_entries(text) or parse_work_order(text)
     )
-
-
-LONGEST = 200_000
-"""Characters; parsing more would take longer than asking again."""
-MOST_EVENTS = 10_000
-"""What the parser reports about a reply: enough for a thousand decisions."""
-DEEPEST = 50
-"""The parser's time grows with the square of the depth."""
-
-
-def read_yaml(text: str) -> Mapping[str, Any]:
-    """Returns the single mapping in a text, fenced or not; raises `Unreadable`."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    body = _body(text)
-    try:
-        _check_effort(YAML(typ="safe", pure=True).parse(body))
-        value = YAML(typ="safe", pure=True).load(body)
-        # Python refuses to print numbers of thousands of digits, so such a reply would fail later.
-        str(value)
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise Unreadable("it is neither a JSON object nor YAML") from error
-    if not isinstance(value, Mapping):
-        raise Unreadable("it is not a JSON object" if body.strip() else "it is empty")
-    return value
-
-
-def _check_effort(events: Iterable[Any]) -> None:
-    """Raises `Unreadable` for a reply that takes long to read.
-
-    With aliases, a reply of a few hundred characters has more values than any machine can hold.
-    Nothing that a judge is asked for needs them.
-    """
-    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
-
-    depth = 0
-    for number, event in enumerate(events):
-        if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
-            raise Unreadable("it uses anchors or aliases of YAML; write each value out")
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if number > MOST_EVENTS or depth > DEEPEST:
-            raise Unreadable("it is too long or nested too deep to be read as YAML")
-
-
-def _body(text: str) -> str:
-    if len(text) > LONGEST:
-        raise Unreadable("it contains no JSON object")
-    lines = text.split("\n")
-    fences = [index for index, line in enumerate(lines) if line.startswith("```")]
-    if not fences:
-        return text
-    if len(fences) != 2:
-        raise Unreadable("it must contain exactly one complete fenced block")
-    return "\n".join(lines[fences[0] + 1 : fences[1]])

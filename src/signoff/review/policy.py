@@ -18,9 +18,9 @@ from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import Label
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.edit import Edit
 from signoff.review.finding import Finding, is_set_aside
 from signoff.review.findings import Ledger
+from signoff.review.work_order import Edit
 
 
 def check_verdict(

@@ -28,7 +28,6 @@ from signoff.core.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 from signoff.review.adjudication import Pursuit, Verdict
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.review.critique import DEFAULT_MAX_FINDINGS, Critique, CritiqueIssue, Overall
-from signoff.review.edit import EditKind
 from signoff.review.prompt_templates import built_in, fill
 from signoff.review.prompt_text import (
     ConstraintMaterial,
@@ -46,6 +45,7 @@ from signoff.review.prompt_text import (
     within_budget,
 )
 from signoff.review.shown_file import ShownFile
+from signoff.review.work_order import EditKind
 
 _TEXT = {"type": "string"}
 _OPTIONAL = {"type": ["string", "null"]}

@@ -15,8 +15,8 @@ from signoff.core.effects import Reply
 from signoff.documents.lenient_json import NotJson, load, strip_code_fence
 from signoff.review.approval_phrase import is_approved
 from signoff.review.critique import Overall
-from signoff.review.own_words import Material
 from signoff.review.parsing import parse_critique
+from signoff.review.reply_text import Material
 
 BEST_SCORE = 10
 

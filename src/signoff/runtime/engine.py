@@ -43,8 +43,9 @@ from signoff.errors import (
 )
 from signoff.remedies import PassOption, Resume, ShowRun
 from signoff.runtime.effect_errors import error_info
+from signoff.runtime.effect_runner import check_prices
 from signoff.runtime.environment import Secrets
-from signoff.runtime.journal import RunJournal, folded_state, unchanged
+from signoff.runtime.journal import GroupWriter, RunJournal, folded_state, unchanged
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import checked_name, current_folder, fresh_name
 from signoff.runtime.performers import Performers
@@ -53,7 +54,6 @@ from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
-from signoff.runtime.spend_limits import check_prices
 from signoff.runtime.store_port import (
     DispatchToken,
     InboxItem,
@@ -62,7 +62,6 @@ from signoff.runtime.store_port import (
     Store,
     StoredRun,
 )
-from signoff.runtime.writer import GroupWriter
 
 # Changes to a run that its user requests when it continues.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,8 +17,8 @@ from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 log = logging.getLogger("signoff")
 
 
-class EventsFile(ABC):
-    """An observer that appends to a file, one JSON object per line.
+class JsonlObserver:
+    """Appends everything that happens to a file, one JSON object per line.
 
     A new file is readable by its owner only, because prompts and replies are in it. If it can no
     longer be written, one warning is logged and the run continues without it.
@@ -29,16 +28,21 @@ class EventsFile(ABC):
         self._path = path
         self._file: TextIO | None = open(path, "a", encoding="utf-8", opener=create_private)  # noqa: SIM115  # Path.open takes no opener; `close` closes it
 
-    @abstractmethod
     def notice(self, notice: Notice) -> None:
-        """Writes what a notice says."""
+        """Writes one notice."""
+        match notice:
+            case Recorded(run=run, events=events):
+                self._write([{"run": run, **ev.to_json(event)} for event in events])
+            case Progress() | Retrying():
+                kind = type(notice).__name__.lower()
+                self._write([{"run": notice.run, "e": kind, **asdict(notice)}])
 
-    def write(self, values: Iterable[Any]) -> None:
-        """Writes one line per value and flushes, so that other programs can follow the file."""
+    def _write(self, values: Iterable[Any]) -> None:
         if self._file is None:
             return
         try:
             self._file.write("".join(f"{json_text(each, ensure_ascii=True)}\n" for each in values))
+            # Other programs follow the file while the run goes on.
             self._file.flush()
         except OSError as error:
             self._give_up(self._file, error)
@@ -63,16 +67,3 @@ class EventsFile(ABC):
             self._path,
             error.strerror or error,
         )
-
-
-class JsonlObserver(EventsFile):
-    """Appends everything that happens to a file, one JSON object per line."""
-
-    def notice(self, notice: Notice) -> None:
-        """Writes one notice."""
-        match notice:
-            case Recorded(run=run, events=events):
-                self.write([{"run": run, **ev.to_json(event)} for event in events])
-            case Progress() | Retrying():
-                kind = type(notice).__name__.lower()
-                self.write([{"run": notice.run, "e": kind, **asdict(notice)}])

@@ -7,6 +7,7 @@ trailing dot is dropped. The last two functions find the folder that a run's pro
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import time
@@ -15,8 +16,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NoReturn
 
-from signoff.errors import InvalidRunName, UnsafePath
+from signoff.core.effects import FileRead
+from signoff.errors import InvalidRunName, UnreadableFile, UnsafePath
 from signoff.remedies import ShowInbox
+from signoff.runtime.environment import Secrets
+from signoff.runtime.ports import FilePort
 
 LONGEST_NAME = 240
 """Bytes of one name; file systems allow at most 255."""
@@ -171,3 +175,30 @@ def checked_name(name: str) -> str:
         f"{name!r} is not a valid run name; use letters (A-Z, a-z), digits, '.', '_' and '-', "
         "starting with a letter or digit"
     )
+
+
+# Reads a file of a run as text that can be recorded, for `ctx.read` and for approvals.
+#
+# What a file contains becomes part of the journal, so a file that cannot be recorded exactly as it
+# is, such as one with a known secret, is refused.
+
+
+def read_text(files: FilePort, secrets: Secrets, run: str, path: str) -> FileRead | None:
+    """Returns a file of a run; None if there is none. Raises `UnsafePath` or `UnreadableFile`."""
+    data = files.read(run, path)
+    if data is None:
+        return None
+    try:
+        # As it is written: a model may send half of a surrogate pair, and the run must be able to
+        # read what it wrote.
+        text = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(
+            f"{path} is not UTF-8 text ({error.reason} at {error.start})"
+        ) from error
+    variable = secrets.name_in(text)
+    if variable:
+        raise UnreadableFile(
+            f"{path} contains the value of {variable}, which would be stored; take it out"
+        )
+    return FileRead(path, text, hashlib.sha256(data).hexdigest())

@@ -49,8 +49,7 @@ from signoff.error_text import describe_error
 from signoff.errors import AgentBadOutput, UnsafePath
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
-from signoff.runtime.file_read import read_text
-from signoff.runtime.paths import check_path, path_from, safe_path
+from signoff.runtime.paths import check_path, path_from, read_text, safe_path
 from signoff.runtime.ports import (
     Agent,
     Call,

@@ -46,7 +46,7 @@ from signoff.errors import (
 )
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_errors import error_info
-from signoff.runtime.effect_runner import EffectRunner
+from signoff.runtime.effect_runner import EffectRunner, limit_scopes
 from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handlers import (
     BoundHandler,
@@ -58,7 +58,6 @@ from signoff.runtime.handlers import (
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.run_inbox import ApprovedFiles, RunInbox
 from signoff.runtime.services import EngineServices
-from signoff.runtime.spend_limits import limit_scopes
 from signoff.runtime.store_port import InboxItem
 from signoff.runtime.suspension import LimitReached, Outdated, Suspension
 

@@ -1,8 +1,10 @@
-"""What happened in a run, as data for humans: visits, decisions, effects in progress.
+"""The read model of a run: visits, tries at effects, fan-outs, decisions, spend.
 
-One fold serves the terminal view, the log, `show` and the run directory. It builds on the
-runner's own state (`core.fold`) and adds what a runner can forget: every visit with its
-duration, which agent works on what since when, and what humans decided.
+Everything that shows a run is a rendering of this one fold: the terminal view, the log, `show`,
+the run directory, traces and metrics. So they cannot disagree, and an event of a new kind is
+understood here or nowhere. It builds on the runner's own state (`core.fold`) and adds what a
+runner can forget: every visit with its duration, which agent works on what since when, and what
+humans decided.
 """
 
 from __future__ import annotations
@@ -87,9 +89,9 @@ class Decision:
     """The signature of the passkey that approved it, where that was required."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Running:
-    """An effect in progress."""
+    """One try at an effect, while it is in progress."""
 
     id: str
     kind: EffectKind
@@ -103,6 +105,15 @@ class Running:
     """Which item of it, counted from 0."""
     payload: Mapping[str, Any]
     """What was requested; only the first of several attempts repeats it in the journal."""
+    number: int = 1
+    """Counts the tries at this effect in its attempt at the step, crashed ones included."""
+    step_attempt: int = 1
+    provider: str = ""
+    chat: bool = False
+    charged: bool = False
+    """Whether its failure is recorded already, and another try follows."""
+    last_heard: float | None = None
+    """When its process stopped, if it did before the effect ended."""
 
     @property
     def name(self) -> str:
@@ -142,6 +153,8 @@ class Timeline:
     """Fan-outs of the current attempt."""
     decisions: list[Decision] = field(default_factory=list)
     """What humans decided, oldest first; work they did in an agent's place is not included."""
+    _tries: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """How often each effect of the current visit was started, by attempt and id."""
 
     @property
     def current(self) -> StepVisit | None:
@@ -183,12 +196,16 @@ class Timeline:
             count_time(state, state.updated_at)
         elif isinstance(event, _COUNTED):
             count_time(state, event.at)
+        before = state.updated_at
         # Read before the event is applied, because the end of a step resets the visit's spend.
         if self.visits and self.visits[-1].outcome is None:
             self.visits[-1].seconds = state.visit_spend.seconds
         if isinstance(event, ATTEMPT_ENDS):
             self._forget_attempt()
         evolve(state, event)
+        if isinstance(event, ev.RunResumed | ev.RunStopped):
+            # A process that died recorded no stop; it was last heard of with its last event.
+            self._lose_processes(before if isinstance(event, ev.RunResumed) else event.at)
         how = _HOW.get(event.tag)
         if how is not None:
             how(self, event)
@@ -216,6 +233,13 @@ class Timeline:
         self.unfinished.clear()
         self.fans.clear()
 
+    def _lose_processes(self, at: float) -> None:
+        """Forgets what died with its process; requests to humans outlive it."""
+        self.running = {k: r for k, r in self.running.items() if r.kind is EffectKind.WAIT}
+        for each in self.unfinished.values():
+            if each.last_heard is None and each.id not in self.running:
+                each.last_heard = at
+
     def _fan(self, scope: str) -> tuple[FanOutProgress | None, int | None]:
         match = _ITEM.match(scope)
         if match is None:
@@ -225,11 +249,6 @@ class Timeline:
         fan = self.fans.setdefault(name, FanOutProgress(name))
         fan.seen.add(index)
         return fan, index
-
-
-def _nothing_runs(line: Timeline, _event: ev.RunResumed | ev.RunStopped) -> None:
-    """Forgets what died with its process; requests to humans outlive it."""
-    line.running = {k: r for k, r in line.running.items() if r.kind is EffectKind.WAIT}
 
 
 def _new_attempt(line: Timeline, event: ev.Event) -> None:
@@ -244,8 +263,14 @@ def _step_finished(line: Timeline, event: ev.StepFinished) -> None:
         line.current.outcome = event.outcome
         line.current.to = event.to
         line.current.error = error_of(event)
+    line._tries.clear()
     if event.to is not None:
         line._enter(event.at)
+
+
+def _effect_attempt_failed(line: Timeline, event: ev.EffectAttemptFailed) -> None:
+    if (failed := line.unfinished.get(event.id)) is not None:
+        failed.charged = True
 
 
 def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
@@ -256,9 +281,21 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
     # The journal stores the payload with the first attempt only.
     before = line.unfinished.get(event.id)
     payload = event.payload or (dict(before.payload) if before is not None else {})
-    label, fan_name = label_of(event.kind, payload), fan.name if fan else ""
+    attempt = line.state.attempt
+    line._tries[attempt, event.id] += 1
     line.running[event.id] = line.unfinished[event.id] = Running(
-        event.id, event.kind, label, event.at, event.attempt, fan_name, index, payload
+        event.id,
+        event.kind,
+        label_of(event.kind, payload),
+        event.at,
+        event.attempt,
+        fan.name if fan else "",
+        index,
+        payload,
+        number=line._tries[attempt, event.id],
+        step_attempt=attempt,
+        provider=event.provider,
+        chat=event.chat,
     )
     if line.current is not None:
         line.current.effects[event.kind.value] += 1
@@ -303,13 +340,12 @@ def _item_failed(line: Timeline, event: ev.ItemFailed) -> None:
 
 _HOW: dict[str, Callable[[Timeline, Any], None]] = {
     ev.RunStarted.tag: lambda line, event: line._enter(event.at),
-    ev.RunResumed.tag: _nothing_runs,
-    ev.RunStopped.tag: _nothing_runs,
     ev.AttemptFailed.tag: _new_attempt,
     ev.AttemptOpened.tag: _new_attempt,
     ev.AttemptReplaced.tag: _new_attempt,
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,
+    ev.EffectAttemptFailed.tag: _effect_attempt_failed,
     ev.EffectFinished.tag: _effect_finished,
     ev.ItemFinished.tag: _item_finished,
     ev.ItemFailed.tag: _item_failed,

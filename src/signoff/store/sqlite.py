@@ -24,6 +24,7 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
+from signoff.databases import translate_errors
 from signoff.errors import StoreDamaged, UnknownName
 from signoff.runtime.store_port import (
     FORGOTTEN_SECONDS,
@@ -47,10 +48,19 @@ from signoff.runtime.store_port import (
     StoreHealth,
     WorkerRow,
 )
-from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
-from signoff.store.commits import apply, replace_surrogates
-from signoff.store.connection import IN_MEMORY, OpenFile, Transaction, connect
+from signoff.store.connection import (
+    IN_MEMORY,
+    OpenFile,
+    SqliteTransfer,
+    Transaction,
+    back_up,
+    check,
+    connect,
+    damaged_journal,
+    delete_run,
+)
+from signoff.store.queries import apply, replace_surrogates
 from signoff.store.rows import (
     RENEWED_SECONDS,
     busy,
@@ -64,7 +74,6 @@ from signoff.store.rows import (
     unknown_run,
     worker_rows,
 )
-from signoff.store.upkeep import SqliteTransfer, back_up, check, damaged_journal, delete_run
 
 _Values = tuple[Any, ...]
 

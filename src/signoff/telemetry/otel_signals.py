@@ -18,7 +18,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import EffectKind
 from signoff.core.spend import Usage
 from signoff.notation import HistoryFold
-from signoff.review.news import IssuesReported
+from signoff.review.history import IssuesReported
 from signoff.telemetry import genai_names as names
 from signoff.telemetry.run_trace import (
     EffectResult,

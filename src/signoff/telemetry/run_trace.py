@@ -1,8 +1,7 @@
-"""The spans of a run: the run, its step visits, and its effects, folded from the journal.
+"""The spans of a run: the run, its step visits, and its effects, as the read model has them.
 
-Metrics, the export of traces and live tracing all use this one fold, so they cannot disagree. It
-needs nothing but events: a process that resumes a run feeds it the stored ones first and then goes
-on where the last process stopped.
+Metrics, the export of traces and live tracing all use these, so they cannot disagree. A process
+that resumes a run applies the stored events first and then goes on where the last process stopped.
 
 An effect may be tried several times, and each try is a span. A try that a crash interrupted has no
 recorded end. It counts as lost once something replaces it, and ends when its process was last
@@ -11,7 +10,6 @@ heard of; until then, its reply may still turn up.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -108,69 +106,35 @@ RunPart = EffectSpan | StepSpan | RunSpan
 
 
 @dataclass(slots=True)
-class _Started:
-    """An effect that has started."""
-
-    number: int
-    step_attempt: int
-    provider: str
-    chat: bool
-    running: Running
-    charged: bool = False
-    """Whether its end is recorded already, and a retry follows."""
-    last_heard: float | None = None
-    """When its process stopped, if it did before the effect ended."""
-
-
-@dataclass(slots=True)
 class RunTrace:
-    """Folds events into spans."""
+    """Returns the spans that end with each event of a run."""
 
     timeline: Timeline = field(default_factory=Timeline)
     """The run so far; feed events to the trace only, never to this."""
     key: str = ""
     """Distinguishes the run from every other."""
-    _started: dict[str, _Started] = field(default_factory=dict)
-    _tries: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     def apply(self, event: ev.Event) -> list[RunPart]:
         """Applies one event, and returns the spans that end with it."""
         ended = list(self._ended_by(event))
-        before = self.timeline.state.updated_at
         self.timeline.apply(event)
-        state = self.timeline.state
         match event:
             case ev.RunStarted():
                 self.key = event.seed
-            case ev.EffectStarted() if event.kind not in (EffectKind.MAP, EffectKind.NOW):
-                self._tries[state.attempt, event.id] += 1
-                number = self._tries[state.attempt, event.id]
-                running = self.timeline.unfinished[event.id]
-                self._started[event.id] = _Started(
-                    number, state.attempt, event.provider, event.chat, running
-                )
-            case ev.RunResumed():
-                self._lose_processes(before)
-            case ev.RunStopped():
-                self._lose_processes(event.at)
-                if event.status not in NOT_ENDED:
-                    ended += self._unfinished_visit()
-                    ended.append(self._run())
-            case ev.StepFinished():
-                self._started.clear()
-                self._tries.clear()
+            case ev.RunStopped() if event.status not in NOT_ENDED:
+                ended += [*self._unfinished_visit(), self._run()]
         return ended
 
     def unfinished(self) -> list[RunPart]:
         """Returns spans for what has not ended, up to the last event."""
+        if self.timeline.state.status not in NOT_ENDED:
+            return []
         now = self.timeline.state.updated_at
         effects = [
             _effect(self._current, each, each.last_heard or now, EffectResult.OPEN)
-            for each in self._started.values()
+            for each in self.timeline.unfinished.values()
             if not each.charged
         ]
-        if self.timeline.state.status not in NOT_ENDED:
-            return []
         return [*effects, *self._unfinished_visit(), self._run()]
 
     @property
@@ -180,40 +144,22 @@ class RunTrace:
 
     def _ended_by(self, event: ev.Event) -> Iterator[RunPart]:
         """Yields what ends with an event; called before the event is applied."""
-        visit = self._current
+        visit, unfinished = self._current, self.timeline.unfinished
+        effect = unfinished.get(getattr(event, "id", ""))
         match event:
-            case ev.EffectStarted() if event.id in self._started:
-                yield from self._lost(event.id, event.at)
-            case ev.EffectAttemptFailed() if event.id in self._started:
-                started = self._started[event.id]
-                started.charged = True
-                yield _effect(
-                    visit, started, event.at, EffectResult.RETRIED,
-                    error=event.error, usage=event.usage,
-                )  # fmt: skip
-            case ev.EffectFinished() if event.id in self._started:
-                yield _effect(
-                    visit, self._started.pop(event.id), event.at, _result(event.error),
-                    reply=event.reply, error=event.error or {}, usage=event.usage,
-                )  # fmt: skip
+            case ev.EffectStarted() if effect is not None:
+                yield from _lost(visit, effect, event.at)
+            case ev.EffectAttemptFailed() if effect is not None:
+                end: dict[str, Any] = {"error": event.error, "usage": event.usage}
+                yield _effect(visit, effect, event.at, EffectResult.RETRIED, **end)
+            case ev.EffectFinished() if effect is not None:
+                end = {"reply": event.reply, "error": event.error or {}, "usage": event.usage}
+                yield _effect(visit, effect, event.at, _result(event.error), **end)
             case _ if isinstance(event, ATTEMPT_ENDS):
-                for each in list(self._started):
-                    yield from self._lost(each, event.at)
+                for each in unfinished.values():
+                    yield from _lost(visit, each, event.at)
                 if isinstance(event, ev.StepFinished):
                     yield _step(visit, event.at, event.outcome, event.delta)
-
-    def _lost(self, identity: str, at: float) -> Iterator[EffectSpan]:
-        """Yields the span of a try without a recorded end, if that is what it is."""
-        started = self._started.pop(identity)
-        if not started.charged:
-            end = at if started.last_heard is None else started.last_heard
-            yield _effect(self._current, started, end, EffectResult.LOST)
-
-    def _lose_processes(self, at: float) -> None:
-        """Notes when the process of an effect ended; requests to humans need none."""
-        for each in self._started.values():
-            if each.last_heard is None and each.running.id not in self.timeline.running:
-                each.last_heard = at
 
     def _unfinished_visit(self) -> list[StepSpan]:
         visit = self._current
@@ -230,6 +176,13 @@ class RunTrace:
         )  # fmt: skip
 
 
+def _lost(visit: StepVisit, effect: Running, at: float) -> Iterator[EffectSpan]:
+    """Yields the span of a try without a recorded end, if that is what it is."""
+    if not effect.charged:
+        end = at if effect.last_heard is None else effect.last_heard
+        yield _effect(visit, effect, end, EffectResult.LOST)
+
+
 def _result(error: Mapping[str, Any] | None) -> EffectResult:
     if error is None:
         return EffectResult.OK
@@ -239,22 +192,21 @@ def _result(error: Mapping[str, Any] | None) -> EffectResult:
 
 
 def _effect(
-    visit: StepVisit, started: _Started, at: float, result: EffectResult, **end: Any
+    visit: StepVisit, effect: Running, at: float, result: EffectResult, **end: Any
 ) -> EffectSpan:
-    running = started.running
     return EffectSpan(
         step=visit.step,
         visit=visit.visit,
-        step_attempt=started.step_attempt,
-        id=running.id,
-        number=started.number,
-        kind=running.kind,
-        payload=running.payload,
-        started_at=running.started_at,
+        step_attempt=effect.step_attempt,
+        id=effect.id,
+        number=effect.number,
+        kind=effect.kind,
+        payload=effect.payload,
+        started_at=effect.started_at,
         ended_at=at,
         result=result,
-        provider=started.provider,
-        chat=started.chat,
+        provider=effect.provider,
+        chat=effect.chat,
         **end,
     )
 

@@ -28,8 +28,7 @@ from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.runtime.store_port import Store
 from signoff.testing.crash_child import ADDRESS, DATABASE, ERRORS, NEVER, open_story_store
-from signoff.testing.crashing_store import When
-from signoff.testing.effect_log import EffectLog
+from signoff.testing.doubles import EffectLog, When
 
 Story: TypeAlias = Callable[[Store, EffectLog], Awaitable[Any]]
 Run: TypeAlias = Callable[[Path, int, When], bool]

@@ -7,21 +7,24 @@ it once and never runs a story itself, so every process that it forks is as good
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import json
 import os
 import signal
 import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.crashing_store import CrashingStore, When
-from signoff.testing.effect_log import EffectLog
-from signoff.testing.forked_process import run_and_exit
+from signoff.testing.doubles import CrashingStore, EffectLog, When
 
 DATABASE = "signoff.db"
 ADDRESS = "database.txt"
@@ -85,6 +88,37 @@ def _import_file(path: Path) -> Any:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def run_and_exit(call: Callable[[], int | None]) -> NoReturn:
+    """Calls a function, and ends this process with the exit code it returns.
+
+    Threads are awaited, exit handlers run and garbage is collected, as always. Only modules are
+    left alone: destroying them copies all memory that is shared with the server, which takes as
+    long as a typical command.
+    """
+    code = 1
+    try:
+        code = call() or 0
+    except SystemExit as ended:
+        code = _code(ended)
+    except BaseException:  # noqa: BLE001  # whatever it is, the process ends with it
+        traceback.print_exc()
+    # Python calls these at the end of every process, and has no public names for them.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _code(ended: SystemExit) -> int:
+    if ended.code is None or isinstance(ended.code, int):
+        return ended.code or 0
+    print(ended.code, file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from signoff.app.home import Home
+from signoff.databases import translate_errors
 from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import NameTaken, UnknownName, UsageError
-from signoff.sqlite_errors import translate_errors
 
 LINK_SECONDS = 3600.0
 """How long a login link can be used; it can be used once."""

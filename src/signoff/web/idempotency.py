@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from signoff.app.home import Home
+from signoff.databases import translate_errors
 from signoff.errors import OperatorError, UsageError
-from signoff.sqlite_errors import translate_errors
 from signoff.web.access import open_private, private_path
 
 KEEP_SECONDS = 7 * 86400.0

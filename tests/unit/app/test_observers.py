@@ -10,11 +10,11 @@ import pytest
 import signoff
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import request_to_json
+from signoff.app.checks import validate
 from signoff.app.home import init_home
 from signoff.app.observers import build_observers
 from signoff.app.project import Project, open_project
 from signoff.app.settings import ObserverSettings, Settings
-from signoff.app.validate import validate
 from signoff.errors import ConfigError
 
 PACKAGE = '''

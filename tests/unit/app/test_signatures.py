@@ -12,8 +12,8 @@ from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
 from signoff.app.project import Project
+from signoff.app.runs import move_run
 from signoff.app.signatures import check_approvals
-from signoff.app.store_move import move_run
 from signoff.passkeys.key_file import remove_passkey
 from signoff.runtime.store_port import InboxItem
 from signoff.store.sqlite import MemoryStore

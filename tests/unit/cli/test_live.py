@@ -9,8 +9,15 @@ from signoff import Edge, Gate, GateOption, Outcome, StepDef, Workflow
 from signoff.cli.live import LiveView
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
-from signoff.review.history import Judgment, ReviewHistory, Version
-from signoff.review.news import ArtifactChanged, IssuesReported, Judged, ReviewNews
+from signoff.review.history import (
+    ArtifactChanged,
+    IssuesReported,
+    Judged,
+    Judgment,
+    ReviewHistory,
+    ReviewNews,
+    Version,
+)
 from signoff.runtime.ports import Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline
 from signoff.testing import FrozenClock

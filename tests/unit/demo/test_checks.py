@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.demo.checks import FACTS, MOST_WORDS, Finding, facts, length, name, tone
-from signoff.review.edit import Edit, EditKind, apply_edits
+from signoff.review.work_order import Edit, EditKind, apply_edits
 
 GOOD = "sipwell reminds you to drink water. It is free, needs no account and comes out on 1 May."
 

@@ -12,7 +12,7 @@ from signoff.core.severity import Severity
 from signoff.errors import UsageError
 from signoff.exports.run_record import ExportOptions, RunRecord
 from signoff.exports.sarif import FINGERPRINT, sarif
-from signoff.review.edit import Edit, apply_edits
+from signoff.review.work_order import Edit, apply_edits
 from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import REWRITE_LOOP, fails, flow, issue, passes, play, rules, step
 from tests.unit.pages.test_report import HOSTILE, record, recorded

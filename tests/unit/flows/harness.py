@@ -18,9 +18,8 @@ from signoff.core.severity import Severity
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
 from signoff.flows.layout import FlowLayout
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
 from signoff.flows.sections import Goal
-from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.critique import INSTRUCTIONS
 from signoff.review.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine

@@ -10,8 +10,7 @@ from signoff.core.codec import decode
 from signoff.flows.flow import Flow
 from signoff.flows.history import FlowHistory
 from signoff.flows.model import AdjudicationConfig
-from signoff.review.history import ReviewHistory
-from signoff.review.news import ArtifactChanged, IssuesReported, Judged
+from signoff.review.history import ArtifactChanged, IssuesReported, Judged, ReviewHistory
 from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import (
     REWRITE_LOOP,

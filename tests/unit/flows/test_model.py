@@ -4,7 +4,7 @@ import pytest
 
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows import GenflowConfig, WorkflowStep, get_behavior_for_severity
-from signoff.flows.step import StepKind
+from signoff.flows.model import StepKind
 from signoff.review.constraint import BUILT_IN, Constraint, ConstraintBehavior, Level
 
 LEVELS = (Level.CONSTRAINT, Level.FLOW, Level.DEFAULT)

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from signoff.core.severity import IssueBehavior, Severity
-from signoff.flows.model import AdjudicationConfig, GenflowConfig
+from signoff.flows.model import AdjudicationConfig, GenflowConfig, WorkflowStep
 from signoff.flows.policy import RecordedVisit, Replay, recompute
 from signoff.flows.state import NOTHING_REVIEWED, stored
-from signoff.flows.step import WorkflowStep
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.constraint import Constraint, ConstraintBehavior, Level
 from signoff.review.critique import Critique, CritiqueIssue, Overall

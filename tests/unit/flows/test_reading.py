@@ -6,7 +6,14 @@ from signoff.core.severity import Severity
 from signoff.core.spend import Limits
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
-from signoff.flows.model import AdjudicationConfig, ConvergenceConfig, GenflowConfig, OutputConfig
+from signoff.flows.model import (
+    AdjudicationConfig,
+    ConvergenceConfig,
+    GenflowConfig,
+    OutputConfig,
+    StepKind,
+    WorkflowStep,
+)
 from signoff.flows.reading import config_from_dict, read_flow, read_flow_file, step_from_dict
 from signoff.flows.sections import (
     ConstraintConfig,
@@ -15,7 +22,6 @@ from signoff.flows.sections import (
     RoutingConfig,
     RoutingRule,
 )
-from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import ConstraintBehavior
 from tests.tables import table
 

@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
 from signoff.flows.sections import ConstraintConfig, RoutingConfig
-from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.validation import validate_workflow
 from signoff.review.constraint import Constraint
 from tests.unit.flows.harness import changed

@@ -1,6 +1,5 @@
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep, with_ids
 from signoff.flows.sections import ConstraintConfig, Goal, PriorityRoute, RoutingConfig, RoutingRule
-from signoff.flows.step import StepKind, WorkflowStep, with_ids
 from signoff.flows.validation import flow_warnings
 from signoff.review.constraint import Constraint, ConstraintBehavior
 from tests.unit.flows.harness import changed

@@ -10,7 +10,7 @@ import pytest
 from signoff.errors import ConfigError, StoreDamaged
 from signoff.observers import metrics_server
 from signoff.observers.metrics_server import FRESH_SECONDS, MetricsServer
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup
 from signoff.store.sqlite import MemoryStore
 
 

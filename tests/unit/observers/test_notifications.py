@@ -13,8 +13,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import Approval, Question
 from signoff.observers import notifications as module
 from signoff.observers.notifications import LONGEST_TEXT, MOST_REQUESTS, Notifier
-from signoff.observers.queued import QueuedObserver, close_observers
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup, QueuedObserver, close_observers
 from signoff.runtime.environment import Secrets
 from signoff.runtime.owner import birth_of
 from tests.patience import wait_until

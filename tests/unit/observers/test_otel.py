@@ -19,7 +19,7 @@ from signoff.errors import ConfigError
 from signoff.exports.otel import all_signals, nanoseconds
 from signoff.exports.run_record import ExportOptions
 from signoff.observers.otel import OtelExport, OtelExporters, OtelObserver, otlp_exporters
-from signoff.observers.setup import ObserverSetup
+from signoff.observers.queued import ObserverSetup
 from signoff.runtime.ports import Progress, Recorded
 from signoff.store.sqlite import MemoryStore
 from signoff.telemetry.otel_signals import OtelSpan

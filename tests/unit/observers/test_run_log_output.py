@@ -8,9 +8,8 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.outcome import Status
-from signoff.observers.queued import QueuedObserver, close_observers
+from signoff.observers.queued import ObserverSetup, QueuedObserver, close_observers
 from signoff.observers.run_log import LogOutput
-from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Recorded
 from signoff.store.sqlite import MemoryStore
 

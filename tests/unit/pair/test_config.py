@@ -80,14 +80,6 @@ def test_the_environment_overrides_the_built_in_values(monkeypatch: pytest.Monke
     )
 
 
-def test_each_call_returns_a_fresh_value() -> None:
-    """An override in one call must never reach the next."""
-    config = get_ollama_config()
-    config.max_turns = 9
-
-    assert get_ollama_config().max_turns == 5
-
-
 def test_all_mistakes_of_the_environment_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with the variable that is wrong."""
     monkeypatch.setenv("OLLAMA_MAX_TURNS", "0")
@@ -172,15 +164,6 @@ def test_a_text_gets_the_projects_agent_and_no_limit_on_tokens() -> None:
     assert settings["seats"]["writer"]["options"]["num_predict"] == 9
 
 
-def test_the_reviewer_is_the_writers_agent_and_checks_add_to_it() -> None:
-    """One agent is enough to begin with."""
-    assert resolved(writer="local")["reviewers"] == ["local"]
-    assert resolved(writer="local", checks=["words=8"])["reviewers"] == ["local"]
-    assert resolved(writer="local", checks=["words=8"], reviewers="")["reviewers"] == []
-    both = resolved(writer="local", checks=["words=8"], reviewers=["claude"])
-    assert both["reviewers"] == ["claude"]
-
-
 def test_reviewers_of_one_agent_have_names_of_their_own() -> None:
     """The writer gets their remarks by name."""
     settings = resolved(reviewers=["claude=rhythm", "claude", "claude", "codex=rhythm"])
@@ -206,11 +189,3 @@ def test_one_model_cannot_be_meant_for_several_agents() -> None:
         resolved(writer="claude", reviewers=["codex"], model_name="m")
 
     assert resolved(writer="claude", model_name="m")["seats"]["writer"]["model"] == "m"
-
-
-def test_a_mistake_in_an_argument_names_it_once() -> None:
-    """`max_turns: max_turns is '0'` reads like a mistake of ours."""
-    with pytest.raises(ConfigurationError) as raised:
-        resolved(max_turns="0")
-
-    assert str(raised.value) == "max_turns is '0' (a whole number from 1 to 10)"

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
@@ -72,10 +72,3 @@ def test_a_session_stops_early_when_its_text_stops_changing() -> None:
     assert not should_stop_early(session("same", "same"))
     assert should_stop_early(session("a", "same", "same"))
     assert not should_stop_early(session("same", "same", "other"))
-
-
-def test_times_without_a_zone_are_kept_as_they_are() -> None:
-    """The caller knows what they mean."""
-    naive = datetime(2026, 1, 1)  # noqa: DTZ001  # the point of this test
-
-    assert Turn(turn_number=1, slogan="x", approved=False, timestamp=naive).timestamp == naive

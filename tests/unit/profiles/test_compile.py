@@ -321,31 +321,6 @@ def test_the_standards_are_read_once(tmp_path: Path) -> None:
     assert "standards_bundle" not in state.context
 
 
-def test_warnings_about_the_standards_are_shown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A rule that is left out must not go unnoticed."""
-
-    class Doubtful(StandardsProvider):
-        warnings = ("no rule has the prefix 'X'",)
-
-        def validate(self) -> None:
-            """Is configured."""
-
-        def create_bundle(self, *_args: Any, **_options: Any) -> str:
-            return "rules\n"
-
-    class Ruled(ProbeProfile):
-        def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
-            return {"provider": "warning"}
-
-    StandardsProviderFactory.register("warning", Doubtful)
-
-    SessionFixture(tmp_path, Ruled).start()
-
-    assert "no rule has the prefix 'X'" in caplog.text
-
-
 def test_another_profile_may_register_the_standards_provider_of_the_settings(
     tmp_path: Path,
 ) -> None:
@@ -388,16 +363,6 @@ def test_the_settings_replace_the_standards_of_a_profile(tmp_path: Path) -> None
     assert state.standards_provider == "yaml-rules"
 
 
-def test_no_standards_give_an_empty_file(tmp_path: Path) -> None:
-    """A prompt may tell a model to read it."""
-    session = SessionFixture(tmp_path)
-
-    state = session.start()
-
-    assert session.text("standards-bundle.md") == ""
-    assert state.standards_hash.startswith("e3b0c442")
-
-
 def test_a_changed_setting_is_another_definition(tmp_path: Path) -> None:
     """A session under way is never continued under other rules without a word."""
     register_approver("probe-approver")
@@ -435,30 +400,6 @@ def test_a_provider_that_cannot_be_created_is_an_error_that_names_it(tmp_path: P
         _ = SessionFixture(tmp_path, providers={"planner": "keyless"}).workflow
 
 
-def test_the_provider_that_is_validated_is_the_one_that_responds(tmp_path: Path) -> None:
-    """It may log in there."""
-
-    class LogsIn(AIProvider):
-        ready = False
-
-        def validate(self) -> None:
-            self.ready = True
-
-        def generate(self, prompt: str, context: Mapping[str, Any]) -> AIProviderResult | None:
-            return AIProviderResult(response=f"ready: {self.ready}")
-
-    AIProviderFactory.register("logs-in", LogsIn)
-    session = SessionFixture(
-        tmp_path,
-        providers={"planner": "logs-in"},
-        approval={"stages": {"plan.prompt": "skip"}},
-    )
-
-    session.start()
-
-    assert session.text("iteration-1/planning-response.md") == "ready: True"
-
-
 @pytest.mark.parametrize("name", ["jpa-mt", "python-module"])
 def test_an_upgrade_of_a_shipped_profile_leaves_sessions_under_way_alone(
     tmp_path: Path, name: str
@@ -467,3 +408,28 @@ def test_an_upgrade_of_a_shipped_profile_leaves_sessions_under_way_alone(
     workflow = resolve(name, CompileContext(root=tmp_path))
 
     assert workflow.source["code"] == ""
+
+
+def test_warnings_about_the_standards_are_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A rule that is left out must not go unnoticed."""
+
+    class Doubtful(StandardsProvider):
+        warnings = ("no rule has the prefix 'X'",)
+
+        def validate(self) -> None:
+            """Is configured."""
+
+        def create_bundle(self, *_args: Any, **_options: Any) -> str:
+            return "rules\n"
+
+    class Ruled(ProbeProfile):
+        def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"provider": "warning"}
+
+    StandardsProviderFactory.register("warning", Doubtful)
+
+    SessionFixture(tmp_path, Ruled).start()
+
+    assert "no rule has the prefix 'X'" in caplog.text

@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 
 from signoff.errors import ProviderError, UnknownName
-from signoff.notation import CompileContext
-from signoff.profiles.compile import StandardsSource, unknown_profiles
+from signoff.profiles.compile import StandardsSource
 from signoff.profiles.settings import ProfileSettings
 from tests.unit.profiles.session_fixture import ProbeProfile
 
@@ -60,30 +59,3 @@ def test_mistakes_in_the_settings_are_reported_with_the_setting(tmp_path: Path) 
         source().create(tmp_path)
     with pytest.raises(UnknownName, match="yaml-rules"):
         source(standards={"probe": {"provider": "nowhere"}}).create(tmp_path)
-
-
-def test_relative_paths_start_in_the_folder_of_the_project(tmp_path: Path) -> None:
-    """A session is the same wherever in the project it is started."""
-    folder = tmp_path / "team"
-    folder.mkdir()
-    (folder / "a.rules.yml").write_text('TEAM-001: "C: Be brief."\n')
-
-    provider = source(standards={"probe": {"provider": "yaml-rules", "root": "team"}}).create(
-        tmp_path
-    )
-
-    assert "TEAM-001 C: Be brief." in provider.create_bundle({})
-
-
-def test_unknown_profiles_are_reported_with_the_known_ones(tmp_path: Path) -> None:
-    """With a typo, the standards of the profile would be used without a word."""
-    context = CompileContext(root=tmp_path, agents={})
-    settings = ProfileSettings.of(
-        {"profiles": {"standards": {"jpa-mt": {}, "pyton-module": {"root": "x"}}}}
-    )
-
-    (problem,) = unknown_profiles(settings, context)
-
-    assert "'pyton-module'" in problem.what
-    assert "python-module" in problem.remedy
-    assert not list(unknown_profiles(ProfileSettings(), context))

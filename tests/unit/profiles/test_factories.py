@@ -29,10 +29,6 @@ class EchoProvider(AIProvider):
         return AIProviderResult(response=prompt)
 
 
-class LouderProvider(EchoProvider):
-    """Answers in capitals."""
-
-
 class HalfProvider(AIProvider):
     """Cannot generate."""
 
@@ -73,15 +69,6 @@ def test_a_registered_class_is_created_by_its_key() -> None:
     assert AIProviderFactory.get_class("echo") is EchoProvider
 
 
-def test_a_later_registration_replaces_an_earlier_one() -> None:
-    """A package that is loaded again must not fail."""
-    AIProviderFactory.register("echo", EchoProvider)
-    AIProviderFactory.register("echo", LouderProvider)
-
-    assert type(AIProviderFactory.create("echo")) is LouderProvider
-    assert AIProviderFactory.registered() == ("echo",)
-
-
 def test_each_factory_has_its_own_keys() -> None:
     """An approver is no provider of responses, even under the same name."""
     AIProviderFactory.register("echo", EchoProvider)
@@ -108,16 +95,6 @@ def test_an_unknown_key_lists_the_known_ones(
     assert error.value.known == factory.keys()
     assert all(name in str(error.value) for name in known)
     assert f"unknown {factory.kind} 'jpa'" in str(error.value)
-
-
-def test_registered_keys_are_listed_with_the_shipped_ones() -> None:
-    """Both can be used, so both are shown."""
-    StandardsProviderFactory.register("wiki", WikiStandards)
-
-    with pytest.raises(UnknownName) as error:
-        StandardsProviderFactory.create("wikki")
-
-    assert str(error.value).endswith("valid names: wiki, scoped-layer-fs, yaml-rules")
 
 
 @pytest.mark.parametrize("key", ["", " ", "-echo", "my provider", "a/b", "a:b", "é", "x" * 101, 7])

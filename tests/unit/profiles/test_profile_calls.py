@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,49 +12,12 @@ from signoff.profiles.profile_calls import (
 )
 from tests.unit.profiles.session_fixture import ProbeProfile
 
-PHASES = [
-    WorkflowPhase.PLAN,
-    WorkflowPhase.GENERATE,
-    WorkflowPhase.REVIEW,
-    WorkflowPhase.REVISE,
-]
-
 
 def misbehaving(behavior: Callable[..., Any]) -> ProbeProfile:
     """Returns a profile whose methods all do the same."""
     methods = [name for name in dir(ProbeProfile) if name.startswith(("generate_", "process_"))]
     body = dict.fromkeys([*methods, "get_standards_config"], lambda _self, arg: behavior(arg))
     return type("Misbehaving", (ProbeProfile,), body)()  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_each_phase_has_its_own_methods(phase: WorkflowPhase) -> None:
-    """A prompt of the wrong phase would be sent to the wrong provider."""
-    begin = {"plan": "Plan", "generate": "Write", "review": "Review", "revise": "Revise"}
-
-    text = create_prompt(ProbeProfile(), phase, {"subject": "the sea"})
-    result = process_response(ProbeProfile(), phase, "waves")
-
-    assert text.startswith(begin[phase])
-    assert (result.write_plan is not None) == (phase in ("generate", "revise"))
-
-
-def test_feedback_is_part_of_the_context_of_a_prompt_only_if_there_is_any() -> None:
-    """A profile looks for it with `in`."""
-    contexts: list[Mapping[str, Any]] = []
-
-    def remember(context: Mapping[str, Any]) -> str:
-        contexts.append(context)
-        return "a prompt"
-
-    profile = misbehaving(remember)
-    create_prompt(profile, WorkflowPhase.PLAN, {"a": 1})
-    create_prompt(profile, WorkflowPhase.PLAN, {"a": 1}, 2, "vague")
-
-    assert contexts == [
-        {"a": 1, "iteration": 1},
-        {"a": 1, "iteration": 2, "approval_feedback": "vague"},
-    ]
 
 
 def test_a_profile_cannot_change_the_context() -> None:
@@ -83,12 +46,6 @@ def test_a_response_is_processed_to_a_result(value: Any) -> None:
 
     with pytest.raises(ProfileError, match=r"Misbehaving\.process_planning_response must return"):
         process_response(profile, WorkflowPhase.PLAN, "text")
-
-
-def test_the_standards_are_configured_by_a_mapping() -> None:
-    """None is what a forgotten return gives."""
-    with pytest.raises(ProfileError, match="get_standards_config must return a mapping, not None"):
-        standards_config(misbehaving(lambda _context: None), {})
 
 
 def _raise(error: BaseException) -> Any:

@@ -13,7 +13,6 @@ from signoff.profiles import (
     WorkflowStatus,
     find_code_files,
 )
-from signoff.runtime.ports import Notice, Progress
 from tests.unit.profiles.session_fixture import (
     PENDING,
     ProbeProfile,
@@ -96,27 +95,6 @@ def test_edits_after_the_approval_do_not_count(tmp_path: Path) -> None:
     assert state.plan_hash == hashlib.sha256(b"approved\n").hexdigest()
 
 
-async def test_messages_of_a_profile_are_shown(tmp_path: Path) -> None:
-    """They are for the user who watches the session."""
-    texts: list[str] = []
-
-    class Watcher:
-        def notice(self, notice: Notice) -> None:
-            texts.extend([notice.text] if isinstance(notice, Progress) else [])
-
-    class Talking(ProbeProfile):
-        def process_planning_response(self, content: str) -> ProcessingResult:
-            return ProcessingResult(status=WorkflowStatus.SUCCESS, messages=["one table found"])
-
-    session = automatic(tmp_path, Talking)
-    session.fixture.agents["claude"] = agent("a plan", "waves", review("PASS"))
-    with session.fixture.project() as project:
-        async with project.engine([Watcher()]) as engine:
-            await engine.start(session.workflow, name="test")
-
-    assert "one table found" in texts
-
-
 def test_each_generated_file_is_an_artifact_with_its_hash(tmp_path: Path) -> None:
     """A user can check that a file is what the model wrote."""
 
@@ -139,22 +117,8 @@ def test_each_generated_file_is_an_artifact_with_its_hash(tmp_path: Path) -> Non
 
 BAD_PLANS: dict[str, list[tuple[str, str]]] = {
     "no file": [],
-    "absolute": [("ok.txt", "x"), ("/etc/passwd", "x")],
     "parent": [("ok.txt", "x"), ("../../x.txt", "x")],
-    "backslash parent": [("ok.txt", "x"), ("..\\x.txt", "x")],
-    "drive": [("ok.txt", "x"), ("C:\\x.txt", "x")],
-    "UNC": [("ok.txt", "x"), ("\\\\host\\x.txt", "x")],
-    "dot file": [("ok.txt", "x"), (".bashrc", "x")],
-    "dot folder": [("ok.txt", "x"), (".git/config", "x")],
-    "dot segment": [("ok.txt", "x"), ("a/./b.txt", "x")],
-    "empty segment": [("ok.txt", "x"), ("a//b.txt", "x")],
-    "folder": [("ok.txt", "x"), ("a/", "x")],
-    "empty": [("ok.txt", "x"), ("", "x")],
-    "control character": [("ok.txt", "x"), ("a\nb.txt", "x")],
     "twice": [("ok.txt", "x"), ("ok.txt", "y")],
-    "twice by case": [("ok.txt", "x"), ("OK.txt", "y")],
-    "twice by slashes": [("a/b.txt", "x"), ("a\\b.txt", "y")],
-    "file and folder": [("a", "x"), ("a/b.txt", "y")],
 }
 
 
@@ -184,9 +148,6 @@ def test_a_bad_write_plan_writes_nothing_and_waits_for_a_fixed_file(
 
 BAD_CODE = {
     "no code": "I could not do it.",
-    "unclosed": "**a.py**\n\n```python\nx = 1\n",
-    "two of one name": "**a.py**\n\n```\n1\n```\n\n**a.py**\n\n```\n2\n```\n",
-    "nested": "**a.md**\n\n```\n```python\nx\n```\n```\n",
     "large": "word " * 1_000_000,
 }
 
@@ -259,18 +220,6 @@ def test_a_profile_that_cannot_process_a_response_makes_the_session_wait(
     assert not outside.exists()
     state = session.approve(f"fixed\n{answers[stage]}")
     assert (state.status, state.last_error) == ("success", None)
-
-
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_an_empty_plan_is_no_plan(tmp_path: Path, text: str) -> None:
-    """A gate that is skipped must not turn nothing into an approved plan."""
-    session = SessionFixture(tmp_path, approval=SKIP)
-    session.start()
-
-    state = session.approve(text)
-
-    assert (session.step, state.last_error) == ("plan.response", "the response is empty")
-    assert (state.plan_hash, "plan.md" in session.files) == (None, False)
 
 
 def test_files_of_a_provider_are_written_and_shown_in_the_response(tmp_path: Path) -> None:
@@ -382,13 +331,7 @@ def test_a_file_that_a_provider_did_not_write_makes_the_session_wait(
 
 UNREADABLE = {
     "no block": "Looks good to me.",
-    "unclosed": review("PASS").replace("\n@@@\n", "\n"),
-    "unknown verdict": review("MAYBE"),
-    "negative": review("FAIL", -1),
-    "missing field": review("PASS").replace("missing_inputs: 0\n", ""),
     "PASS with critical issues": review("PASS", 2, 1),
-    "FAIL without a reason": review("FAIL"),
-    "more critical than total": review("FAIL", 1, 2),
 }
 
 
@@ -464,29 +407,6 @@ def test_a_user_revises_against_the_verdict_and_the_reason_reaches_the_reviser(
     assert (session.step, state.current_iteration) == ("revise.prompt", 2)
     assert "make it rhyme" in session.text("iteration-2/revision-prompt.md")
     assert [each["decided"] for each in state.metadata["overrides"]] == ["FAIL"]
-
-
-def test_agreeing_with_the_verdict_is_no_override(tmp_path: Path) -> None:
-    """`--complete` on a passed review overrules nothing."""
-    session = at_review(tmp_path, review("PASS"))
-
-    state = session.approve(command="approve_complete")
-
-    assert state.status is WorkflowStatus.SUCCESS
-    assert "overrides" not in state.metadata
-
-
-@pytest.mark.parametrize("command", ["approve_complete", "approve_revise", "cancel", "nonsense"])
-def test_a_command_without_a_transition_leads_nowhere(tmp_path: Path, command: str) -> None:
-    """Whatever surface sends it, the table decides."""
-    session = SessionFixture(tmp_path, approval=SKIP)
-    session.start()
-
-    state = session.approve("a plan\n", command=command)
-
-    assert session.step == "plan.response"
-    assert command in (state.last_error or "")
-    assert state.plan_hash is None
 
 
 @pytest.mark.parametrize("command", ["reject", "cancel", "init"])

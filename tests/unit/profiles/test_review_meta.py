@@ -6,7 +6,7 @@ from signoff.profiles.review_meta import (
     check_review_meta,
     parse_review_meta,
 )
-from signoff.review.own_words import Material
+from signoff.review.reply_text import Material
 from tests.tables import table
 
 

@@ -25,16 +25,6 @@ def session_state(iteration: int = 1, **state: Any) -> SessionState:
     return SessionState(context)
 
 
-def test_the_variables_hold_texts_for_a_provider_without_files() -> None:
-    """A chat window sees nothing else."""
-    prompt = complete_prompt(ALL, session_state(), WorkflowPhase.REVISE, "be brief")
-
-    assert prompt.startswith("S=the rules P=the plan C=")
-    assert prompt.endswith("R=the review F=be brief\n")
-    assert "a = 1" in prompt
-    assert "b = 2" in prompt
-
-
 @pytest.mark.parametrize("ability", [FsAbility.LOCAL_READ, FsAbility.LOCAL_WRITE])
 @pytest.mark.parametrize(
     ("phase", "folder"), [(WorkflowPhase.REVISE, 2), (WorkflowPhase.REVIEW, 3)]
@@ -62,11 +52,6 @@ def test_values_are_never_rendered_again() -> None:
     )
 
 
-def test_a_provider_without_files_gets_no_instructions_about_them() -> None:
-    """The prompt of a profile says itself how to answer."""
-    assert complete_prompt("Plan it.\n\n", session_state(), WorkflowPhase.PLAN) == "Plan it.\n"
-
-
 def test_a_retry_has_the_prompt_the_answer_and_the_reason() -> None:
     """In this order: the end of a long prompt is read best."""
     prompt = retry_prompt("Plan it.\n", "a ``` plan", "too short\n")
@@ -74,14 +59,6 @@ def test_a_retry_has_the_prompt_the_answer_and_the_reason() -> None:
     assert prompt.startswith("Plan it.\n\n---\n\n")
     assert prompt.index("a ``` plan") < prompt.index("too short")
     assert prompt.endswith("too short\n")
-
-
-def test_a_retry_works_without_an_answer_and_without_a_reason() -> None:
-    """A human may reject with nothing but a blank."""
-    prompt = retry_prompt("Plan it.", "", " ")
-
-    assert "previous answer" not in prompt
-    assert prompt.endswith("No reason was given.\n")
 
 
 def test_the_next_reviewer_gets_the_previous_review_and_the_revisers_decisions() -> None:
@@ -93,19 +70,6 @@ def test_the_next_reviewer_gets_the_previous_review_and_the_revisers_decisions()
     assert "the review" in prompt
     assert "| 1 | rejected | see ``` the plan |" in prompt
     assert prompt.index("a = 1") < prompt.index("the review") < prompt.index("| 1 |")
-
-
-def test_a_reviewer_with_files_gets_their_paths() -> None:
-    """Texts that it can read itself only make the prompt long."""
-    state = session_state(2, revision_notes="| 1 | rejected |")
-
-    prompt = complete_prompt(
-        "Review it.", state, WorkflowPhase.REVIEW, ability=FsAbility.LOCAL_READ
-    )
-
-    assert "`iteration-1/review-response.md`" in prompt
-    assert "`iteration-2/revision-issues.md`" in prompt
-    assert "rejected |" not in prompt
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,6 @@ def artifact(path: str, iteration: int) -> dict[str, object]:
     return {"path": path, "iteration": iteration, "phase": "generate", "sha256": "0" * 64}
 
 
-def test_a_session_without_results_reports_nothing() -> None:
-    """The general report says where it is."""
-    empty = report({}, {})
-
-    assert (empty.summary, empty.details, dict(empty.facts)) == ("", "", {})
-
-
 def test_the_files_of_the_last_iteration_are_listed() -> None:
     """Earlier versions are in their own folders."""
     files = [artifact("iteration-1/code/a", 1), artifact("iteration-2/code/a", 2)]

@@ -7,9 +7,8 @@ import html
 import json
 from typing import Any
 
-from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication, parse_critique
-from signoff.review.reply_text import Unreadable
+from signoff.review.reply_text import Material, Unreadable
 
 BARE = '{"overall": "PASS", "issues": []}'
 FULL = (
@@ -168,7 +167,7 @@ JUDGES: list[tuple[str, str, str, str | None]] = [
     ("own rewrite first", BLOCK, f"## ADJUDICATION\n{REWRITE}\nIt contains:\n{BLOCK}", "REWRITE"),
     ("own rewrite, block quote", BLOCK, f"{blockquote(BLOCK)}\n{REWRITE}", "REWRITE"),
     ("own rewrite, fence", BLOCK, f"{fence(BLOCK, '')}\n**Adjudication**\n{REWRITE}", "REWRITE"),
-    ("own yaml", BLOCK, f"{BLOCK}\n## ADJUDICATION\nstatus: REWRITE\ndecisions: []", "REWRITE"),
+    ("own yaml", BLOCK, f"{BLOCK}\n## ADJUDICATION\nstatus: REWRITE\ndecisions: []", None),
     ("own rewrite in the same section", BLOCK,
      f"=== ADJUDICATION ===\n{APPROVED}\nsays the text. Mine:\n{REWRITE}", "REWRITE"),
     ("quoted in the work order", BLOCK,
@@ -198,7 +197,7 @@ JUDGES: list[tuple[str, str, str, str | None]] = [
     ("half and a quote", BLOCK, f"{BLOCK}\n## ADJUDICATION\n{REWRITE[:-1]}", None),
     ("own approval", BLOCK, changed(APPROVED, summary="All three issues were fixed."), "APPROVED"),
     ("bare approval", "Dear all.", f"=== ADJUDICATION ===\n{APPROVED}", "APPROVED"),
-    ("bare yaml approval", "Dear all.", "status: APPROVED\n", "APPROVED"),
+    ("bare yaml approval", "Dear all.", "status: APPROVED\n", None),
     ("approval, another verdict", DISMISSED, f"=== ADJUDICATION ===\n{APPROVED}", "APPROVED"),
     ("an ordinary status", "Order status: approved.", DISMISSED, "APPROVED"),
 ]  # fmt: skip

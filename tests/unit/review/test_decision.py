@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from signoff.review.decision import LONGEST_FEEDBACK, JudgeDecision, read_decision
-from signoff.review.own_words import Material
+from signoff.review.reply_text import Material
 from tests.tables import table
 
 

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from signoff.review.diff import MOST_HUNKS, Change, changes, tie_hunks, word_change_pct
-from signoff.review.edit import Edit, EditKind
+from signoff.review.work_order import Edit, EditKind
 
 BEFORE = "Title\n\nThe first line is **loud**.\nThe second one is fine.\nThe third is long.\nEnd\n"
 

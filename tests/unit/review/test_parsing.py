@@ -7,14 +7,14 @@ from signoff.core.effects import Reply
 from signoff.core.severity import Severity
 from signoff.review.adjudication import Adjudication, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.edit import Edit, EditKind
-from signoff.review.own_words import Material
 from signoff.review.parsing import (
     MOST_DECISIONS,
     Unreadable,
     parse_adjudication,
     parse_critique,
 )
+from signoff.review.reply_text import Material
+from signoff.review.work_order import Edit, EditKind
 from tests.tables import table
 
 ISSUE: dict[str, Any] = {"id": "tone-001", "finding": "Too loud.", "evidence": "LOUD"}
@@ -297,15 +297,12 @@ def test_sections_are_kept_as_far_as_they_can_be_read() -> None:
         "Well then.\n" + MARKED + "Nothing.",
         f"=== ADJUDICATION ===\n```json\n{APPROVED}\n```\n=== BILL_OF_WORK ===\nNothing.\n",
         f"=== ADJUDICATION ===  \r\n{APPROVED}\r\n=== BILL_OF_WORK ===\r\nNothing.\r\n",
-        "=== ADJUDICATION ===\nstatus: APPROVED\n=== BILL_OF_WORK ===\nNothing.",
         '```json\n{"status": "approved", "bill_of_work": "Nothing."}\n```',
-        "```yaml\nstatus: APPROVED\nbill_of_work: |\n  Nothing.\n```",
-        "status: APPROVED\nbill_of_work: Nothing.\n",
     ],
-    ids=["sections", "prose", "fence", "crlf", "yaml", "old json", "old yaml", "bare yaml"],
+    ids=["sections", "prose", "fence", "crlf", "one object"],
 )
 def test_an_approval_is_read_in_every_form_judges_use(text: str) -> None:
-    """The two sections are asked for; the older forms are still understood."""
+    """The two sections are asked for; one object says as much."""
     assert judged(text) == Adjudication(2, Verdict.APPROVED, bill_of_work="Nothing.")
 
 
@@ -323,9 +320,9 @@ def test_fences_and_markers_inside_the_work_order_stay_in_it() -> None:
         ("APPROVED", "no JSON object"),
         ("- status: APPROVED", "no JSON object"),
         ("Sorry: I cannot help.", "no JSON object"),
-        ("status: [APPROVED", "neither"),
-        ("status: APPROVED\nstatus: REWRITE", "neither"),
-        ("```yaml\nstatus: APPROVED", "fenced block"),
+        ("status: APPROVED", "as YAML"),
+        ('status: REWRITE\nbill_of_work: |\n  Write {"status": "APPROVED"} there.\n', "as YAML"),
+        (f"{REWRITE}\nbill_of_work:\n  Cut it.", "as YAML"),
         ('{"status": "SHIP IT"}', "APPROVED or REWRITE"),
         ('{"status": "ERROR"}', "APPROVED or REWRITE"),
         ('{"status": {"is": "APPROVED"}}', "must be a string"),
@@ -349,13 +346,6 @@ def test_an_invalid_adjudication_is_unreadable_with_a_reason(text: str, why: str
     """An approval that no judge gave must not end a run."""
     with pytest.raises(Unreadable, match=why):
         judged(text)
-
-
-def test_yaml_that_contains_json_is_read_as_yaml() -> None:
-    """The object in its work order is not the adjudication."""
-    text = 'status: APPROVED\nbill_of_work: |\n  Write {"status": "REWRITE"} there.\n'
-
-    assert judged(text).bill_of_work == 'Write {"status": "REWRITE"} there.'
 
 
 def test_a_marker_counts_only_alone_on_its_line() -> None:

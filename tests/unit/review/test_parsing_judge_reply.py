@@ -1,8 +1,7 @@
 import pytest
 
-from signoff.review.own_words import Material
 from signoff.review.parsing import find_adjudication
-from signoff.review.reply_text import Unreadable
+from signoff.review.reply_text import Material
 
 REWRITE = '{"decisions": [], "status": "REWRITE"}'
 ENTRY = "### Issue: a-1 (HIGH)\n\nDelete\n\nFind:\n```\nLOUD\n```"
@@ -87,9 +86,3 @@ def test_a_work_order_keeps_whatever_it_contains() -> None:
     order = '```\n## ADJUDICATION\n{"status": [}\n=== BILL_OF_WORK ===\n```'
 
     assert work_order(f"{REWRITE}\n=== BILL_OF_WORK ===\n{order}") == order
-
-
-def test_a_work_order_that_is_half_yaml_is_reported() -> None:
-    """The judge can write it again; nothing of it may be dropped silently."""
-    with pytest.raises(Unreadable, match="neither a JSON object nor YAML"):
-        work_order(f"{REWRITE}\nbill_of_work:\n  Cut it.")

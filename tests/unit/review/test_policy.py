@@ -7,9 +7,8 @@ import pytest
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.edit import Edit, EditKind
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
-from signoff.review.work_order import parse_work_order
+from signoff.review.work_order import Edit, EditKind, parse_work_order
 
 BLOCK = DEFAULT_BLOCK_ON
 

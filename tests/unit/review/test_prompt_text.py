@@ -2,8 +2,8 @@
 
 import pytest
 
-from signoff.review.edit import Edit, EditKind
 from signoff.review.prompt_text import edit_lines
+from signoff.review.work_order import Edit, EditKind
 
 FIND = "  one\n[HIGH] x-001 violates y"
 

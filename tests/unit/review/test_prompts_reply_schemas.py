@@ -6,9 +6,9 @@ import pytest
 from signoff.agents.answer import is_strict, schema_problems
 from signoff.core.effects import Reply
 from signoff.review.adjudication import Verdict
-from signoff.review.edit import EditKind
 from signoff.review.parsing import parse_adjudication, parse_critique
 from signoff.review.prompts import ADJUDICATION_SCHEMA, CRITIQUE_SCHEMA
+from signoff.review.work_order import EditKind
 
 ISSUE: dict[str, Any] = {
     "evidence": "cures colds",

@@ -2,9 +2,11 @@ import time
 
 import pytest
 
-from signoff.review.edit import Edit, EditKind, apply_edits
 from signoff.review.work_order import (
     LONGEST_WORK_ORDER,
+    Edit,
+    EditKind,
+    apply_edits,
     format_work_order,
     parse_work_order,
     work_order_entries,

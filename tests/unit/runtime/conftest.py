@@ -2,7 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from signoff.runtime import writer
+from signoff.runtime import journal
 from tests.patience import SkippingLoop
 from tests.unit.runtime.engine_fixture import EngineFixture
 
@@ -17,7 +17,7 @@ async def bench() -> AsyncIterator[EngineFixture]:
 @pytest.fixture
 def fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """No commit counts as slow, however busy the machine, so the thread never takes over."""
-    monkeypatch.setattr(writer, "SLOW_SECONDS", float("inf"))
+    monkeypatch.setattr(journal, "SLOW_SECONDS", float("inf"))
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from signoff.core.workflow import Workflow
 from signoff.errors import LeaseLost, SignoffError, StoreBusy, WriteFailed
 from signoff.remedies import Resume
 from signoff.runtime.environment import Secrets
-from signoff.runtime.journal import CHECKPOINT_FROM_BYTES, RunJournal
+from signoff.runtime.journal import CHECKPOINT_FROM_BYTES, GroupWriter, RunJournal
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Commit, CommitResult, Owner
-from signoff.runtime.writer import GroupWriter
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.unit.runtime.engine_fixture import (

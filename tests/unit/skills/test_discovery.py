@@ -63,11 +63,6 @@ def test_the_workflows_of_a_package_are_found_by_its_name_or_itself() -> None:
     assert {workflow.name for workflow in library.values()} == set(library)
 
 
-def test_modules_of_the_library_are_named_after_their_skills(project: Path) -> None:
-    """Finding one by its name imports no other, so the name has to lead to the module."""
-    assert sorted(skill_names(context(project))) == sorted(discover_workflows())
-
-
 def test_a_module_is_imported_when_its_workflow_is_first_used(project: Path) -> None:
     """Listing skills must not run the code of any, and a broken one must not hide the others."""
     write(project / "good.py", "good")
@@ -103,14 +98,6 @@ def test_one_error_lists_every_unreadable_module_and_every_duplicate(project: Pa
     for text in ("broken.py:4", "not_installed_here", "cut.py:1", "'plan'", "one.py", "two.py"):
         assert text in str(caught.value)
     assert "SystemExit" not in str(caught.value)
-
-
-def test_what_is_neither_a_folder_nor_a_package_is_an_error(project: Path) -> None:
-    """An empty result would look like a package without skills."""
-    with pytest.raises(InvalidWorkflow, match="no_such_package_here"):
-        discover_workflows("no_such_package_here")
-    with pytest.raises(InvalidWorkflow, match="gone"):
-        discover_workflows(project / "gone")
 
 
 def test_only_the_skill_that_is_named_is_imported(project: Path) -> None:

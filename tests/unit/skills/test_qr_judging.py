@@ -1,9 +1,8 @@
 from itertools import product
-from typing import Any
 
 import pytest
 
-from signoff.skills.qr import QRItem, QRVerdict, Severity, blocking, judge
+from signoff.skills.qr import QRVerdict, Severity, blocking, judge
 from signoff.skills.types import QRStatus
 from tests.tables import table
 
@@ -107,26 +106,3 @@ def test_the_verdict_on_several_items_is_the_worst_of_them(iteration: int) -> No
         assert judge(items, iteration, "pass") == verdict(plain), pair
         reported = plain if explained else unexplained
         assert judge(items, iteration, "fail") == verdict(reported), pair
-
-
-@pytest.mark.parametrize("severity", ["blocker", "Critical", "whatever", None])
-def test_the_words_of_models_are_judged_too(severity: Any) -> None:
-    """At iteration 5 only what must be fixed blocks, whatever word a model has for it."""
-    known = severity in ("blocker", "Critical")
-
-    found = judge([{"id": "a", "severity": severity, "status": "FAIL"}], 5)
-
-    assert found == verdict("A" if known else ".")
-
-
-def test_items_may_be_given_as_objects_with_plain_words() -> None:
-    """Python code builds them as it likes."""
-    items = [QRItem("a", status="fail", severity="must")]  # type: ignore[arg-type]  # plain words
-
-    assert judge(items, 1) == verdict("R")
-
-
-def test_without_items_a_reported_failure_is_verified() -> None:
-    """There is nothing else to go by."""
-    assert judge([], 1) == verdict(".")
-    assert judge([], 1, "fail") == verdict("V")

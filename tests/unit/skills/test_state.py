@@ -43,13 +43,6 @@ def test_a_link_in_place_of_the_ignore_file_is_not_followed(project: Path) -> No
     assert not elsewhere.exists()
 
 
-def test_every_run_has_a_state_directory_of_its_own(project: Path) -> None:
-    """Two plans at the same time must not share a file."""
-    prepare = state_directory("planner", FILES)
-
-    assert prepare({})["state_dir"] != prepare({})["state_dir"]
-
-
 def test_without_a_project_it_is_created_in_the_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,15 +60,6 @@ def test_without_a_project_it_is_created_in_the_temporary_folder(
     assert list(work.iterdir()) == []
 
 
-def test_a_directory_that_was_given_is_used_as_it_is(tmp_path: Path) -> None:
-    """What an earlier step wrote there must not be replaced."""
-    (tmp_path / "plan.json").write_text("mine")
-
-    assert state_directory("planner", FILES)({"state_dir": str(tmp_path)}) == {}
-    assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
-    assert (tmp_path / "plan.json").read_text() == "mine"
-
-
 def test_nothing_is_left_of_a_directory_that_cannot_be_filled(project: Path) -> None:
     """A later command would take a half-written state for a whole one."""
     with pytest.raises(WriteFailed, match=r"cannot write .*; check"):
@@ -84,14 +68,6 @@ def test_nothing_is_left_of_a_directory_that_cannot_be_filled(project: Path) -> 
     assert [each.name for each in (project / ".signoff" / "skill-state").iterdir()] == [
         ".gitignore"
     ]
-
-
-def test_a_project_that_cannot_hold_state_is_reported(project: Path) -> None:
-    """A traceback says nothing about which folder to fix."""
-    (project / ".signoff" / "skill-state").touch()
-
-    with pytest.raises(WriteFailed, match=r"cannot write .*; check"):
-        state_directory("planner", FILES)({})
 
 
 def test_a_state_directory_that_is_missing_a_file_or_a_link_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
-from signoff.review.news import IssuesReported, ReviewNews
+from signoff.review.history import IssuesReported, ReviewNews
 from signoff.telemetry.otel_signals import OtelEvent, OtelSignals, OtelSpan
 from tests.unit.telemetry.events import START, answers, asks, at, journal
 

@@ -2,6 +2,8 @@
 
 import time
 from collections import Counter
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -15,6 +17,7 @@ from signoff.errors import UnknownName, UsageError
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills import discover_workflows
 from signoff.testing import case_id, extract_schema, generate_inputs
+from tests.tables import table
 
 Result = tuple[Outcome, dict[str, Any]]
 Mode = Annotated[str, Arg("How thorough to be", choices=("full", "quick"))]
@@ -272,3 +275,54 @@ def test_the_inputs_of_the_library_are_generated_within_a_second() -> None:
     for skill in skills.values():
         numbers = {each["step"] for owner, each in every if owner is skill}
         assert numbers == set(range(1, skill.total_steps + 1))
+
+
+def skill(name: str) -> Workflow:
+    return Workflow(name, StepDef("only", "Only", ["Do it."], next={Outcome.OK: None}))
+
+
+class Level(StrEnum):
+    LOW = "low"
+
+
+@table(
+    ("params", "name"),
+    [
+        ({}, "critic-2"),
+        ({"mode": "quick", "iteration": 3}, "critic-2-iteration=3-mode=quick"),
+        ({"level": Level.LOW}, "critic-2-level=low"),
+        ({"topic": "two words"}, 'critic-2-topic="two words"'),
+        ({"topic": "a\nb"}, 'critic-2-topic="a\\nb"'),
+    ],
+)
+def test_an_input_is_named_after_its_skill_step_and_values(
+    params: dict[str, Any], name: str
+) -> None:
+    """Developers see in a list of failures what failed."""
+    assert case_id(skill("critic"), {"step": 2, "total_steps": 4, **params}) == name
+
+
+def test_different_inputs_have_different_names() -> None:
+    """Pytest would rename them, and a failure could not be told from another."""
+    values: list[Any] = [
+        *(None, True, False, 0, 1, 1.0, "", "None", "null", "true", "1", "1.0", "NaN", "a", "a b"),
+        *([], ["a"], '["a"]', "a-b=c", 'a"', "'a'", "-", Path("a"), {"a": 1}, "a,b", ["a", "b"]),
+    ]
+    inputs: list[tuple[str, dict[str, Any]]] = [
+        *(("w", {"step": 1, "a": value}) for value in values),
+        *(("w", {"step": 1, "a": "x", "b": value}) for value in values),
+        ("w", {"step": 1, "a": 'x-b="y"'}),
+        ("w", {"step": 1, "a": "x-b", "y": 1}),
+        *(("w", {"step": 1}), ("w-1", {"step": 1}), ("w", {"step": 11}), ("w-1", {"step": 2})),
+    ]
+
+    names = [case_id(skill(name), params) for name, params in inputs]
+
+    assert len(set(names)) == len(names)
+
+
+def test_the_order_of_parameters_does_not_matter() -> None:
+    """It is the same input."""
+    one, other = {"step": 1, "a": 1, "b": 2}, {"b": 2, "a": 1, "step": 1}
+
+    assert case_id(skill("w"), one) == case_id(skill("w"), other)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from signoff.app.doctor import Check, SetupReport, check_setup
+from signoff.app.checks import Check, SetupReport, check_setup
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output

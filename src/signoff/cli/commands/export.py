@@ -1,4 +1,4 @@
-"""`signoff export` and `signoff report`."""
+"""`signoff export`, `report` and `metrics`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from signoff import plugins
 from signoff.app.history import export, send_trace
 from signoff.app.project import Project
+from signoff.app.run_records import metrics_text
 from signoff.app.show import show
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options, run_argument
 from signoff.cli.output import Output
@@ -129,3 +130,23 @@ def report_command(
 
 def _format_of(file: Path | None) -> str:
     return "md" if file is not None and file.suffix in (".md", ".markdown") else "html"
+
+
+@click.command(cls=CliCommand)
+@output_options
+def metrics_command(out: Output) -> None:
+    """Print metrics of all runs in the text format of Prometheus.
+
+    They are computed from the database, so they are right after crashes and restarts, and
+    include runs that other processes drive.
+
+    Examples:
+      signoff metrics
+      signoff metrics > /var/lib/node_exporter/signoff.prom
+    """
+    with open_here() as project:
+        text = metrics_text(project.store, project.clock.now())
+    if out.as_json:
+        out.json({"format": "prometheus", "text": text})
+    else:
+        sys.stdout.write(text)

@@ -18,7 +18,7 @@ from signoff.core.digest import SHORT
 from signoff.runtime.amounts import count
 
 if TYPE_CHECKING:
-    from signoff.app.store_move import MovedRun
+    from signoff.app.runs import MovedRun
 
 
 VARIABLE = "SIGNOFF_DATABASE"
@@ -56,7 +56,7 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
       signoff store move --all --to .signoff/signoff.db
     """
     from signoff.app.project import absolute_address, open_database
-    from signoff.app.store_move import move_runs, public_address
+    from signoff.app.runs import move_runs, public_address
 
     if bool(runs) == everything:
         raise click.UsageError("name the runs to move, or pass --all")

@@ -1,4 +1,4 @@
-"""`signoff validate`."""
+"""`signoff validate` and `signoff graph`: what definitions say, without a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from signoff.app.validate import ValidationResult, validate
+from signoff.app.checks import ValidationResult, validate
+from signoff.app.targets import find_workflow
 from signoff.cli import exits
 from signoff.cli.options import (
     CliCommand,
@@ -18,6 +19,7 @@ from signoff.cli.options import (
     replaced_agents,
 )
 from signoff.cli.output import Output
+from signoff.core import graph
 
 
 @click.command(cls=CliCommand)
@@ -81,3 +83,26 @@ def _print(checked: ValidationResult, out: Output) -> None:
     for problem in checked.problems:
         # Relative paths are shorter, and editors and terminals can open them.
         out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
+
+
+@click.command(cls=CliCommand)
+@click.argument("target", shell_complete=complete_target)
+@click.option("--format", "form", type=click.Choice(["text", "mermaid"]), default="text",
+              show_default=True, help="The output format: text, or a Mermaid diagram.")  # fmt: skip
+@notation_options("graph")
+@output_options
+def graph_command(target: str, form: str, options: dict[str, Any], out: Output) -> None:
+    """Draw the steps of TARGET and where each outcome leads.
+
+    Loops are marked with their bounds.
+
+    Examples:
+      signoff graph flow.py
+      signoff graph flow.py --format mermaid > flow.mmd
+    """
+    workflow = find_workflow(target, Path.cwd(), os.environ, options)
+    if out.as_json:
+        out.json(graph.data(workflow))
+    else:
+        draw = graph.mermaid if form == "mermaid" else graph.text
+        out.line(draw(workflow).rstrip("\n"))

@@ -14,7 +14,7 @@ import click
 from signoff.app.hand_over import open_dispatcher, worker_to_json
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.run_records import living_workers
-from signoff.app.store_move import public_address
+from signoff.app.runs import public_address
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, open_here, output_options
 from signoff.cli.output import Output

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from signoff.app.history import events_of, find_run_or_finding
+from signoff.app.project import Project
 from signoff.cli.options import (
     Group,
     complete_run,
@@ -15,13 +16,13 @@ from signoff.cli.options import (
     open_here,
     output,
 )
+from signoff.cli.output import Output
 from signoff.cli.text import one_line
-
-if TYPE_CHECKING:
-    from signoff.app.project import Project
-    from signoff.cli.output import Output
-    from signoff.flows.policy import Explanation, Replay, ReviewedRun
-    from signoff.review.finding import Finding
+from signoff.core.words import FindingStatus
+from signoff.flows import policy as recorded_runs
+from signoff.flows.policy import Explanation, Replay, ReviewedRun, reviewed_run
+from signoff.review.adjudication import Pursuit
+from signoff.review.finding import Finding, blocking_first, group_equal
 
 _EPILOG = """\b
 Examples:
@@ -51,9 +52,6 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     FINDING is a finding's id, a prefix of it, or with a RUN an issue's id such as short-001; the
     latest round that has it counts. Without a RUN, the newest one that knows the finding counts.
     """
-    from signoff.app.history import find_run_or_finding
-    from signoff.flows.policy import explain as use_case
-    from signoff.review.finding import blocking_first
 
     out = output(as_json)
     with open_here() as project:
@@ -66,7 +64,7 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
         findings = sorted(recorded.findings.values(), key=blocking_first(block_on))
         out.json([each.to_json() for each in findings]) if as_json else _list(findings, out)
         return
-    explanation = use_case(recorded, finding)
+    explanation = recorded_runs.explain(recorded, finding)
     out.json(explanation.to_json()) if as_json else _print_explanation(explanation, out)
 
 
@@ -86,18 +84,15 @@ def replay(run: str, file: Path, as_json: bool) -> None:
 
     The behavior of every finding is determined again and compared with the recorded one.
     """
-    from signoff.flows.policy import replay as use_case
 
     out = output(as_json)
     with open_here() as project:
-        replayed = use_case(recorded_run(project, run), file)
+        replayed = recorded_runs.replay(recorded_run(project, run), file)
     out.json(replayed.to_json()) if as_json else _print_replay(replayed, out)
 
 
 def recorded_run(project: Project, name: str) -> ReviewedRun:
     """Returns a run of a review flow from its journal."""
-    from signoff.app.history import events_of
-    from signoff.flows.policy import reviewed_run
 
     row = project.run(name)
     events = (event for _, event in events_of(project, row))
@@ -108,7 +103,6 @@ def _list(findings: list[Finding], out: Output) -> None:
     if not findings:
         out.line("no findings")
         return
-    from signoff.review.finding import group_equal
 
     rows = [
         (f.id, f.severity.value, f.became.words, f.constraint, _history(f), f"{times}{what}")
@@ -124,8 +118,6 @@ def _history(finding: Finding) -> str:
 
 
 def _print_explanation(explanation: Explanation, out: Output) -> None:
-    from signoff.core.words import FindingStatus
-    from signoff.review.adjudication import Pursuit
 
     finding, resolved = explanation.finding, explanation.resolved
     head = f"{finding.id}  {finding.severity.value}  {finding.constraint}"

@@ -6,9 +6,13 @@ from datetime import date
 
 import click
 
+from signoff.app.answering import current_user
+from signoff.app.history import find_finding
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
 from signoff.errors import UsageError
+from signoff.flows.decision_file import add_decisions
+from signoff.review.lasting_decision import LastingDecision
 
 
 @click.command(cls=CliCommand)
@@ -41,10 +45,6 @@ def command(
       signoff dismiss 0a99 --all-like --in "tests/*" --why "Tests may do that."
       signoff dismiss 0a99 --why "Fixed with the new parser." --until 2026-12-31
     """
-    from signoff.app.answering import current_user
-    from signoff.app.history import find_finding
-    from signoff.flows.decision_file import add_decisions
-    from signoff.review.lasting_decision import LastingDecision
 
     if not why.strip():
         raise UsageError("write the reason: --why TEXT")

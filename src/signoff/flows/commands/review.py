@@ -1,37 +1,82 @@
-"""`signoff review`: reviews files that exist, with an ordinary review flow."""
+"""`signoff review`: reviews files that exist with an ordinary review flow, and prints the findings.
+
+Each is printed as `file:line: severity rule: message`, with the quote below it.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, replace
-from functools import partial
+from datetime import date
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, assert_never
 
 import click
 
+from signoff.agents.base import Health
+from signoff.app.agents import describe, refuse_not_ready
+from signoff.app.answering import current_user
+from signoff.app.home import Home, expected_home, init_home
+from signoff.app.project import Project
+from signoff.app.settings import load_settings
+from signoff.app.show import RunDetails, show
+from signoff.app.start import StartPlan, plan, start
+from signoff.app.targets import compile_context
+from signoff.cli import exits
+from signoff.cli.driving import drive, finish
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
+from signoff.cli.summary import report_to_json
+from signoff.core.outcome import Status
 from signoff.core.severity import Severity
+from signoff.core.spend import Limits
+from signoff.core.words import FindingStatus
 from signoff.documents.trust import VARIABLE as TRUST
-from signoff.errors import UsageError
-from signoff.flows.commands.review_report import print_no_changes, print_review
-from signoff.flows.files.selection import NothingToReviewError
+from signoff.errors import UsageError, WriteFailed
+from signoff.flows.coverage import EXECUTES, run_coverage
+from signoff.flows.decision_file import add_decisions
+from signoff.flows.files.git import base_tree
+from signoff.flows.files.selection import (
+    LARGEST_BYTES,
+    FileSelector,
+    NothingToReviewError,
+    Selection,
+    covered,
+    no_changes_note,
+    piped_text,
+    prepared,
+    skipped_note,
+)
 from signoff.flows.notation import NOTATION
+from signoff.flows.plan import FlowPlan
+from signoff.flows.plan import plan as flow_plan
+from signoff.flows.review_flow import (
+    OPTION,
+    TARGET,
+    ReviewOptions,
+    find_constraints,
+    review_source,
+    with_agents,
+)
+from signoff.flows.state import FlowState, blocking_severities
+from signoff.flows.steps.decision_material import finding_line
+from signoff.flows.steps.ending import changed_files
 from signoff.notation import OptionKind
+from signoff.review.artifact import locate_finding, place
+from signoff.review.constraint import Constraint
+from signoff.review.coverage import ReviewCoverage
+from signoff.review.diff import unified_diff
+from signoff.review.finding import describe_equal, group_equal
+from signoff.review.findings import Finding
+from signoff.review.lasting_decision import BASELINE, LastingDecision
+from signoff.runtime.amounts import count
 from signoff.runtime.home_folder import VARIABLE
-
-if TYPE_CHECKING:
-    from signoff.agents.base import Health
-    from signoff.app.home import Home
-    from signoff.app.start import StartPlan
-    from signoff.core.spend import Limits
-    from signoff.flows.files.selection import Selection
-    from signoff.flows.plan import FlowPlan
-    from signoff.review.constraint import Constraint
+from signoff.runtime.project_files import conflict_text, replace_files
 
 BASE, WORKTREE = "base", "worktree"
 MOST_CALLS = 50
@@ -205,16 +250,6 @@ class _Review:
 
     def plan(self, *, name: str | None, limits: Mapping[str, str]) -> tuple[StartPlan, Selection]:
         """Returns what a run would start with, and the files it is about."""
-        from signoff.app.home import Home, expected_home
-        from signoff.app.start import plan
-        from signoff.flows.coverage import EXECUTES
-        from signoff.flows.files.selection import covered, prepared
-        from signoff.flows.review_flow import (
-            OPTION,
-            TARGET,
-            ReviewOptions,
-            review_source,
-        )
 
         cwd, flags = self._cwd, self._options
         home = expected_home(cwd, self._environment)
@@ -256,9 +291,6 @@ class _Review:
         return replace(planned, target=target, home=home, code_root=base), selection
 
     def _constraints(self, home: Home, *, trusted: bool) -> list[Constraint]:
-        from signoff.app.notations import compile_context
-        from signoff.app.settings import load_settings
-        from signoff.flows.review_flow import find_constraints, with_agents
 
         flags = self._options
         constraints = find_constraints(home.path, flags["preset"], flags["sentences"])
@@ -284,9 +316,6 @@ class _Review:
             raise UsageError(
                 "--write and --baseline change the project; add --config-from worktree"
             )
-        from signoff.app.home import init_home
-        from signoff.flows.files.git import base_tree
-        from signoff.flows.files.selection import FileSelector
 
         repository = FileSelector(home.root, home.root).repository()
         commit = repository.commit(self._since)
@@ -299,8 +328,6 @@ class _Review:
         return base_tree(repository, commit, home.path)
 
     def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:
-        from signoff.flows.files.selection import FileSelector, piped_text
-        from signoff.flows.files.skipping import LARGEST_BYTES
 
         selector = FileSelector(root, cwd, base)
         if self._since is not None:
@@ -329,11 +356,6 @@ def _portable(path: str, cwd: Path, root: Path) -> str:
 def _start(
     planned: StartPlan, selection: Selection, display: DisplayOptions, options: _StartOptions
 ) -> int:
-    from signoff.app.start import start
-    from signoff.cli.driving import drive
-    from signoff.flows.files.selection import skipped_note
-    from signoff.flows.plan import plan as flow_plan
-    from signoff.runtime.amounts import count
 
     out, workflow = display.out, planned.target.workflow
     planned_flow = flow_plan(workflow)
@@ -362,8 +384,6 @@ def _start(
 
 def _limits(planned: StartPlan, *, yes: bool) -> Limits:
     """Returns the limits of the run itself; raises `UsageError` if it needs someone's consent."""
-    from signoff.core.spend import Limits
-    from signoff.flows.plan import plan as flow_plan
 
     own = planned.own_limits or Limits()
     if planned.limits.calls is not None or planned.limits.usd is not None:
@@ -378,16 +398,12 @@ def _limits(planned: StartPlan, *, yes: bool) -> Limits:
 
 
 def _most_calls(planned: StartPlan) -> int:
-    from signoff.flows.plan import plan as flow_plan
 
     calls = flow_plan(planned.target.workflow).calls
     return int(calls["at_most"] + calls["again_at_most"])
 
 
 def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> int:
-    from signoff.app.agents import describe
-    from signoff.cli import exits
-    from signoff.flows.plan import plan as flow_plan
 
     not_ready = planned.not_ready()
     if out.as_json:
@@ -413,8 +429,253 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
 
 def _refuse_not_ready(not_ready: Mapping[str, Health], planned: FlowPlan) -> None:
     """Raises `ConfigError` if an agent cannot answer; says which steps ask it, and why."""
-    from signoff.app.agents import refuse_not_ready
 
     fixes = bool(not_ready) and all(map(planned.only_fixes, not_ready))
     chosen = {planned.chosen(name): health for name, health in not_ready.items()}
     refuse_not_ready(chosen, by_name=False, option="fixer" if fixes else "agent")
+
+
+_FINISHED = frozenset(
+    {Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING, Status.INCOMPLETE}
+)
+"""Statuses of a review that was not cut off."""
+REMEDY = (
+    "the review is incomplete: make these files readable and covered by a constraint, or leave "
+    "them out (.signoffignore)"
+)
+
+
+@dataclass(frozen=True)
+class ReviewReport:
+    """What a finished review has to show, and what it does with it."""
+
+    project: Project
+    details: RunDetails
+    fix: bool = False
+    patch: Path | None = None
+    write: bool = False
+    baseline: bool = False
+
+    @cached_property
+    def view(self) -> FlowState:
+        """The run's state."""
+        return FlowState(self.details.state)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The open findings: those that block first, then by file and line."""
+        return self.view.ledger.open(self.blocking)
+
+    @cached_property
+    def blocking(self) -> frozenset[Severity]:
+        """The severities that block."""
+        return blocking_severities(self._description)
+
+    @cached_property
+    def before(self) -> Mapping[str, str]:
+        """The files as they were read."""
+        files: Mapping[str, str] = self.details.timeline.state.params.get("files", {})
+        return files
+
+    @cached_property
+    def diff(self) -> str:
+        """What fixes have changed."""
+        return unified_diff(self.before, self.view.files)
+
+    @cached_property
+    def written(self) -> Mapping[str, list[str]]:
+        """What became of the project's files; without a sign-off, they are written here."""
+        if not self.write:
+            return {}
+        if "written" in self.details.state:
+            return dict(self.details.state["written"])
+        return replace_files(self.project.home.root, *changed_files(self.before, self.view.files))
+
+    @cached_property
+    def coverage(self) -> ReviewCoverage:
+        """What was not read, and why."""
+        return run_coverage(self.details.state, self._description, self.view.files)
+
+    @cached_property
+    def _description(self) -> Mapping[str, Any]:
+        description: Mapping[str, Any] = json.loads(
+            self.project.store.description(self.details.row.id)
+        )
+        return description
+
+    @property
+    def fixed_in_copies(self) -> list[Finding]:
+        """The findings that were fixed, but not in the files of the project."""
+        if not self.diff or self.written.get("written"):
+            return []
+        findings = self.view.ledger.findings.values()
+        return [each for each in findings if each.status is FindingStatus.FIXED]
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if self.written.get("conflicts"):
+            return exits.ERROR
+        # A fix that is only in a copy leaves the file as it was found.
+        in_files = [*self.findings, *self.fixed_in_copies]
+        blocks = any(each.severity in self.blocking for each in in_files)
+        if blocks and not self.baseline:
+            return exits.FINDINGS
+        return exits.OK if self.coverage.complete else exits.INCOMPLETE
+
+    def act(self) -> None:
+        """Writes what the user asked for."""
+        if self.baseline:
+            accept(self.project, self.findings)
+        if self.patch is not None:
+            _write_patch(self.patch, self.diff)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it for programs."""
+
+        facts = {
+            "open": [finding_to_json(self.view, each) for each in self.findings],
+            "rule_decisions": [each.to_json() for each in self.view.rule_decisions],
+            "files": sorted(self.view.files),
+            "coverage": self.coverage.to_json(),
+            **({"diff": self.diff, **self.written} if self.diff else {}),
+        }
+        return {**report_to_json(self.details), "review": facts, "exit_code": self.code}
+
+    def print(self, out: Output) -> None:
+        """Prints it for humans."""
+        if self.diff:
+            out.line(self.diff)
+        for group in group_equal(self.findings):
+            finding = group[0]
+            style = "red" if finding.severity in self.blocking else ""
+            out.line(finding_line(self.view.content, finding), style=style)
+            if not finding.omission:
+                out.line(f"    > {' '.join(finding.quote.split())[:200]}")
+            if len(group) > 1:
+                out.prose(f"    {describe_equal(group)}", hang="    ")
+        for decision in self.view.rule_decisions:
+            out.line(_rule_line(self.view, decision))
+        out.line(_summary(self.view, self.findings, self.blocking))
+        print_coverage(self.coverage, out)
+        self._print_fixes(out)
+        if self.baseline and self.findings:
+            out.line(f"accepted in {self.project.home.path.name}/decisions.yaml; commit it")
+        out.line(f"details: signoff show {self.details.row.name}")
+
+    def _print_fixes(self, out: Output) -> None:
+        if self.fix and self.findings and not self.diff and self.code == exits.OK:
+            out.line("nothing was fixed: none of the findings blocks")
+        if conflicts := self.written.get("conflicts"):
+            out.warn(conflict_text(conflicts))
+        if self.written.get("written"):
+            out.line(f"wrote {', '.join(self.written['written'])}")
+        elif self.diff:
+            out.line(f"{count(len(self.fixed_in_copies), 'finding')} fixed in copies, not written")
+            out.line(self._how_to_apply)
+
+    @property
+    def _how_to_apply(self) -> str:
+        if self.patch is not None:
+            return f"no file was changed; the fixes are in {self.patch}: apply them with git apply"
+        if self.write:
+            folder = self.details.end.path if self.details.end is not None else "final"
+            return f"no file was changed; the fixed files are in {folder} of the run directory"
+        return "no file was changed; --write applies fixes, --patch FILE keeps them"
+
+
+def print_review(project: Project, name: str, *, out: Output, **options: Any) -> int:
+    """Prints the open findings of a review and how it ended; returns the exit code."""
+
+    details = show(project, name)
+    if details.row.status not in _FINISHED:
+        return finish(details, out)
+    report = ReviewReport(project, details, **options)
+    report.act()
+    if out.as_json:
+        out.json(report.to_json())
+    else:
+        report.print(out)
+    return report.code
+
+
+def print_no_changes(selection: Selection, out: Output) -> int:
+    """Prints why a change has nothing to review; returns the exit code.
+
+    That is a success, unless a file could not be read.
+    """
+    coverage = selection.coverage
+    code = exits.OK if coverage.complete else exits.INCOMPLETE
+    if out.as_json:
+        facts = {"open": [], "files": [], "coverage": coverage.to_json()}
+        out.json({"review": facts, "exit_code": code})
+    else:
+        out.line(no_changes_note(selection))
+        print_coverage(coverage, out)
+    return code
+
+
+def print_coverage(coverage: ReviewCoverage, out: Output) -> None:
+    """Prints what a review has not read, and what to do if that makes it incomplete."""
+    for line in coverage.lines():
+        out.line(line, style="red" if line.startswith("not read") else "")
+    if not coverage.complete:
+        out.line(REMEDY, style="red")
+
+
+def accept(project: Project, findings: Sequence[Finding]) -> None:
+    """Records the decision that findings of today do not block later runs."""
+
+    by, on = current_user(), date.today().isoformat()  # noqa: DTZ011  # the user's own calendar
+    decisions = [LastingDecision.about_finding(f, BASELINE, by=by, on=on) for f in findings]
+    add_decisions(project.home.path, decisions)
+
+
+def _rule_line(view: FlowState, decision: LastingDecision) -> str:
+    """Returns a decision about a whole rule, and how much it covers in this run."""
+    covered = sum(decision.covers(f.constraint, f.rule, f.path) for f in _dismissed(view))
+    where = f" in {decision.files}" if decision.files else ""
+    why = " ".join(decision.why.split())
+    name = f"{decision.constraint}/{decision.rule}"
+    return f"{name}{where} is dismissed: {count(covered, 'finding')} ({why})"
+
+
+def _write_patch(path: Path, diff: str) -> None:
+    try:
+        # Programs that apply a patch skip its first lines, and reviews the file that says so.
+        text = f"Generated by signoff. Do not edit.\n{diff}" if diff else diff
+        path.write_text(text, "utf-8", newline="")
+    except OSError as error:
+        raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
+    """Returns a finding for programs, with its place."""
+    where = locate_finding(view.content, finding)
+    place = {"line": where.line, "end_line": where.end_line} if where is not None else {}
+    return {**finding.facts(), "path": finding.path, **place}
+
+
+def _dismissed(view: FlowState) -> list[Finding]:
+    """Returns the dismissed findings that the files still have: a fix may have removed some."""
+    findings = list(view.ledger.findings.values())
+    placed = place(findings, view.content.text)
+    return [
+        each
+        for each in findings
+        if each.status is FindingStatus.DISMISSED
+        and (each.omission or each.unverified or each.id in placed)
+    ]
+
+
+def _summary(view: FlowState, findings: Sequence[Finding], blocking: Collection[Severity]) -> str:
+    files = count(len(view.files), "file")
+    every = view.ledger.findings.values()
+    dismissed = len(_dismissed(view))
+    rest = f", {dismissed:,} dismissed" if dismissed else ""
+    if not findings:
+        known = any(each.status is not FindingStatus.IGNORED for each in every)
+        return f"no open findings in {files}{rest}" if known else f"no findings in {files}"
+    block = sum(each.severity in blocking for each in findings)
+    blocking_words = f"{block:,} blocking" if block else "none blocking"
+    return f"{count(len(findings), 'finding')} in {files}, {blocking_words}{rest}"

@@ -24,7 +24,7 @@ from signoff.core.requests import RETRY, SIGN_OFF, Answer, Choice, Questions, Re
 from signoff.core.severity import Severity
 from signoff.core.stop_reason import NotConverging
 from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig
+from signoff.flows.model import POLICY_JUDGE, StepKind, VerifyConfig, WorkflowStep
 from signoff.flows.state import (
     NOT_CONVERGING,
     UNREVIEWED,
@@ -35,7 +35,6 @@ from signoff.flows.state import (
     left_unadjudicated,
     read,
 )
-from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.critic import Verifier, second_look
 from signoff.flows.steps.critique import Reading, format_issues, undecided
 from signoff.flows.steps.decision_material import (
@@ -61,8 +60,6 @@ from signoff.review.artifact import locate
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import blocking_first
 from signoff.review.findings import Finding, Ledger, with_not_reported
-from signoff.review.memory import earlier_findings, held_back_by
-from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import (
     Stop,
@@ -74,7 +71,9 @@ from signoff.review.policy import (
     policy_judge,
     to_fix_in_a_row,
 )
+from signoff.review.prompt_text import earlier_findings, held_back_by
 from signoff.review.prompts import adjudicator_prompt
+from signoff.review.reply_text import Material
 from signoff.review.shown_file import ShownFile, show_files
 from signoff.review.work_order import without_issues
 from signoff.runtime.amounts import count

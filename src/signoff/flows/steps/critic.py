@@ -31,9 +31,8 @@ from signoff.core.severity import WORST
 from signoff.core.words import FindingStatus, Label
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig
+from signoff.flows.model import VerifyConfig, WorkflowStep
 from signoff.flows.state import VERIFY, FlowState, files_label
-from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.decision_material import judging_material
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
@@ -49,21 +48,18 @@ from signoff.review.evidence import (
 from signoff.review.finding import is_set_aside
 from signoff.review.identity import assign_lines, identify
 from signoff.review.lasting_decision import dismiss_commented, dismiss_rules, is_commented
-from signoff.review.memory import known_findings
-from signoff.review.own_words import Material
 from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
-from signoff.review.prompt_text import ConstraintMaterial
+from signoff.review.prompt_text import ConstraintMaterial, known_findings
 from signoff.review.prompts import critic_prompt, verifier_prompt
 from signoff.review.record import Record
-from signoff.review.reply_text import ReplyFormat, Unreadable, clean, find_answer
-from signoff.review.review_scope import ReviewScope
+from signoff.review.reply_text import Material, ReplyFormat, Unreadable, clean, find_answer
+from signoff.review.review_scope import WITHDRAWAL_RULE, OpenIssues, ReviewScope
 from signoff.review.shown_file import (
     assign_files,
     is_unchanged_line,
     set_aside_unchanged,
     show_files,
 )
-from signoff.review.withdrawal import WITHDRAWAL_RULE, OpenIssues
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
 """The keys of an item with several constraints, and of its result."""

@@ -20,8 +20,8 @@ from signoff.core.outcome import Outcome
 from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
 from signoff.flows.flow import Flow
+from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import FlowState, after, reading_key, stored
-from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, PATHS, CriticHandler
 from signoff.flows.steps.decision_material import findings_material
 from signoff.flows.steps.handler import FlowHandler, StepResult

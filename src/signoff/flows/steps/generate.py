@@ -10,8 +10,8 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
+from signoff.flows.model import WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
-from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.material import gather
 from signoff.flows.steps.work_order import (

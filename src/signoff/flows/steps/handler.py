@@ -9,10 +9,10 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
-from signoff.flows.files.skipping import file_coverage
+from signoff.flows.files.selection import file_coverage
 from signoff.flows.flow import Flow
+from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import FlowState, after
-from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.updates import at_limit_reason
 from signoff.flows.steps.work_order import unchanged_before
 from signoff.review.coverage import describe_missed

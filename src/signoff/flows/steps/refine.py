@@ -27,8 +27,8 @@ from signoff.core.requests import Choice, Request, Response
 from signoff.errors import AgentBadOutput
 from signoff.flows.end_view import stored_path
 from signoff.flows.flow import Flow
+from signoff.flows.model import WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
-from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.critique import AT_ONCE
 from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.handler import FlowHandler, StepResult
@@ -44,10 +44,9 @@ from signoff.flows.steps.work_order import (
 )
 from signoff.review.adjudication import Adjudication
 from signoff.review.diff import answered_by, tie_hunks, tie_requests, unified_diff, word_change_pct
-from signoff.review.edit import EditResult, apply_edits
 from signoff.review.findings import Ledger
 from signoff.review.prompts import refinement_prompt
-from signoff.review.work_order import without_issues
+from signoff.review.work_order import EditResult, apply_edits, without_issues
 
 FILE = "artifact.md"
 LONGEST_FIND = 80

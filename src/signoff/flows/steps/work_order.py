@@ -16,10 +16,11 @@ from signoff.flows.state import FlowState, read
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.edit import Edit, EditResult
 from signoff.review.findings import Finding, issue_of
 from signoff.review.prompt_text import edit_lines, flat
 from signoff.review.work_order import (
+    Edit,
+    EditResult,
     format_work_order,
     parse_work_order,
     work_order_entries,

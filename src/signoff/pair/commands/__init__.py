@@ -129,7 +129,7 @@ def _with_ready_agents(
     Without an Ollama server, the default agent takes its place, unless the user has chosen one.
     """
     from signoff.app.agents import build_agents, find_not_ready, refuse_not_ready
-    from signoff.app.notations import compile_context
+    from signoff.app.targets import compile_context
     from signoff.notation import Ask
     from signoff.pair.agents import check_pair
     from signoff.pair.config import chosen_options, may_ask_another

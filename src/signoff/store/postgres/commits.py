@@ -18,13 +18,13 @@ from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
+from signoff.databases import driver
 from signoff.errors import StoreDamaged
-from signoff.postgres_driver import driver
 from signoff.runtime.store_port import Commit, CommitResult, RunId, Topic
-from signoff.store.commits import ledger_value, replace_surrogates
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.connection import Row, ServerSession
 from signoff.store.postgres.queries import stored_text
+from signoff.store.queries import ledger_value, replace_surrogates
 
 REFUSED = CommitResult(accepted=False)
 

@@ -16,8 +16,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from signoff.databases import driver, label_of
 from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
-from signoff.postgres_driver import driver, label_of
 from signoff.remedies import SetPassword, SetUpStore
 from signoff.store.postgres.queries import in_schema
 

@@ -22,8 +22,8 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from signoff.databases import driver
 from signoff.errors import StoreError
-from signoff.postgres_driver import driver
 from signoff.runtime.store_port import Topic
 from signoff.store.postgres.connection import ServerConnection, ServerSession
 from signoff.store.postgres.queries import channel_of

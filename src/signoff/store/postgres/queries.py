@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, overload
 
 from signoff.runtime.store_port import Topic
-from signoff.store.commits import replace_surrogates
+from signoff.store.queries import replace_surrogates
 
 # Texts as PostgreSQL stores them: it has no NUL character, and models write one now and then.
 #

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import resources
 
+from signoff.databases import driver
 from signoff.errors import StoreError, StoreTooNew
-from signoff.postgres_driver import driver
 from signoff.remedies import SetUpStore
 from signoff.store.connection import Migration, read_migrations
 from signoff.store.postgres.connection import RIGHTS, ServerAddress, ServerSession

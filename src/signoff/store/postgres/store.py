@@ -19,8 +19,8 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
+from signoff.databases import user_of
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, UnknownName, WriteFailed
-from signoff.postgres_driver import user_of
 from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
@@ -44,7 +44,6 @@ from signoff.runtime.store_port import (
     StoreListener,
     WorkerRow,
 )
-from signoff.store.commits import replace_surrogates
 from signoff.store.postgres import leases, schema
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.commits import apply, read_back
@@ -62,6 +61,7 @@ from signoff.store.postgres.listener import ServerListener
 from signoff.store.postgres.queries import is_marked, restored_text, stored_text
 from signoff.store.postgres.schema import check_schema, check_version
 from signoff.store.postgres.transfer import PostgresTransfer
+from signoff.store.queries import replace_surrogates
 from signoff.store.rows import (
     inbox_item,
     inbox_lines,

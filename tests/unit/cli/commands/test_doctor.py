@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.app.doctor import Check, SetupReport
+from signoff.app.checks import Check, SetupReport
 from signoff.cli.commands.doctor import verdict
 
 BROKEN = Check("disk", ready=False, detail="full")

@@ -6,8 +6,7 @@ import pytest
 
 from signoff.core.effects import Reply
 from signoff.flows.steps.critic import LONGEST_REASON, Confirmation, parse_confirmation
-from signoff.review.own_words import Material
-from signoff.review.reply_text import Unreadable
+from signoff.review.reply_text import Material, Unreadable
 
 NOTHING = Material("The see is wide.")
 QUOTED = '{"confirmed": false, "reason": "All of it is fine."}'

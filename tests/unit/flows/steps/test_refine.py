@@ -8,8 +8,7 @@ import pytest
 from signoff.agents.manual import ManualAgent
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
-from signoff.review.edit import Edit, EditKind
-from signoff.review.work_order import format_work_order
+from signoff.review.work_order import Edit, EditKind, format_work_order
 from signoff.runtime.ports import Agent
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent

@@ -77,17 +77,6 @@ def test_links_are_not_followed(folder: SkillFolder, tmp_path: Path, target: str
     assert [each.read_text() for each in elsewhere.rglob(FILE)] == [ONE]
 
 
-def test_a_folder_of_skills_may_be_a_link(folder: SkillFolder, tmp_path: Path) -> None:
-    """Users keep such folders with their other settings."""
-    (tmp_path / "settings").mkdir()
-    folder.path.parent.mkdir()
-    folder.path.symlink_to(tmp_path / "settings")
-
-    folder.install("critic", ONE)
-
-    assert (tmp_path / "settings" / "critic" / FILE).read_text() == ONE
-
-
 @pytest.mark.parametrize("obstacle", ["agent", "agent/skills", "agent/skills/critic"])
 def test_a_file_in_the_way_is_an_error(folder: SkillFolder, tmp_path: Path, obstacle: str) -> None:
     """Nothing is overwritten, and there is no traceback."""
@@ -98,24 +87,3 @@ def test_a_file_in_the_way_is_an_error(folder: SkillFolder, tmp_path: Path, obst
     with pytest.raises(WriteFailed, match="critic"):
         folder.install("critic", ONE)
     assert path.read_text() == "mine"
-
-
-def test_a_folder_in_place_of_the_file_is_an_error(folder: SkillFolder) -> None:
-    """The same holds for it."""
-    file_in(folder).mkdir(parents=True)
-
-    with pytest.raises(WriteFailed, match="is a folder"):
-        folder.install("critic", ONE)
-
-
-def test_installed_skills_are_told_from_others(folder: SkillFolder) -> None:
-    """Removing all means all that were installed."""
-    assert folder.names() == []
-    folder.install("critic", ONE)
-    for name, text in (("edited", TWO), ("foreign", "mine")):
-        (folder.path / name).mkdir()
-        file_in(folder, name).write_text(text)
-    (folder.path / "empty").mkdir()
-
-    assert folder.names() == ["critic", "edited", "foreign"]
-    assert folder.installed_names() == ["critic", "edited"]

@@ -81,15 +81,6 @@ def test_the_example_of_the_items_can_be_used(script: Script, path: Path) -> Non
     assert (item.status, item.severity, item.group) == ("TODO", "MUST", "errors")
 
 
-def test_a_reviewer_that_only_splits_is_not_told_to_continue(script: Script, path: Path) -> None:
-    """In a run, the gate hands out the groups itself."""
-    assert script.commands("--items") == []
-    assert "Split the review" in script("--items")
-    assert script("--items").endswith("report pass: others verify the items.\n")
-    write(path, {"id": "a"})
-    assert script("--items").startswith("The items are written down already")
-
-
 def test_a_file_that_cannot_be_used_is_replaced(script: Script, path: Path) -> None:
     """What is wrong with it comes from its content, and stays on one line."""
     write(path, {"id": "a"}, {"id": "a"})
@@ -200,16 +191,6 @@ def test_a_wrong_command_is_one_line_and_no_instruction(
     assert out == ""
     assert words in script.err
     assert script.err.count("\n") == 1
-
-
-def test_a_link_in_place_of_the_state_directory_is_refused(
-    script: Script, folder: Path, tmp_path: Path
-) -> None:
-    """Someone else may have put it there."""
-    (tmp_path / "link").symlink_to(folder)
-
-    assert script("--state-dir", str(tmp_path / "link"), code=2) == ""
-    assert "is a link" in script.err
 
 
 def test_every_phase_of_the_library_is_described() -> None:

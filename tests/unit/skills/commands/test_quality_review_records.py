@@ -85,21 +85,6 @@ def test_a_failure_without_a_finding_is_recorded_and_asked_for(qr: Command, path
     assert qr.err == ""
 
 
-@pytest.mark.parametrize(
-    ("status", "verdict"), [("PASS", ("pass", "proceed")), ("fail", ("fail", "redo"))]
-)
-def test_a_result_is_recorded_and_shown(
-    qr: Command, path: Path, status: str, verdict: tuple[str, str]
-) -> None:
-    """The other items stay as they are."""
-    facts = qr.json("--id", "a", "--status", status)
-
-    (item,) = facts["items"]
-    assert (item["id"], item["status"]) == ("a", status.upper())
-    assert (facts["status"], facts["action"]) == verdict
-    assert [each.status for each in read_record(path).items] == [status.upper(), "PASS"]
-
-
 def test_a_hostile_finding_is_kept_and_shown_on_one_line(qr: Command, path: Path) -> None:
     """It quotes what a stranger wrote; it must not pass for another result."""
     text = qr("--id", "a", "--status", "FAIL", "--finding", HOSTILE)
@@ -159,18 +144,3 @@ def test_a_file_that_cannot_be_used_is_an_error(
     assert qr(*options, code=1) == ""
     assert words in qr.err
     assert (path.read_text() if content is not None else None) == content
-
-
-@pytest.mark.parametrize(("content", "words"), UNUSABLE)
-def test_an_error_is_a_json_document_if_asked_for(
-    qr: Command, path: Path, content: str | None, words: str
-) -> None:
-    """A program that reads the items can read why there are none."""
-    path.unlink()
-    if content is not None:
-        path.write_text(content)
-
-    document = json.loads(qr("--json", code=1))
-
-    assert words in document["error"]["message"]
-    assert document["exit_code"] == 1

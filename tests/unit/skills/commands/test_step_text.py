@@ -7,7 +7,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import BUDGET_RULE, Dispatch
+from signoff.runtime.dispatch import Dispatch
 from signoff.skills.commands.command_text import SkillPlace
 from signoff.skills.commands.step import as_json, as_text
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
@@ -132,35 +132,6 @@ def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
         "--user-answer-id Auth --user-answer-value=-key "
         "--user-answer-id '<header>' --user-answer-value '<answer>'"
     )
-
-
-def test_other_sub_agents_are_not_offered_to_ask() -> None:
-    """Their questions would be no verdict."""
-    assert "user_answer" not in str(
-        as_json(evaluate_step(FLOW, 1, {"state_dir": "d"}), SkillPlace("flow"))
-    )
-    assert "needs_user_input" not in text(1)
-    assert BUDGET_RULE in text(1)
-
-
-def test_a_verdict_after_which_nothing_follows_ends_the_skill() -> None:
-    """An agent must not look for a command that does not exist."""
-    evaluated = evaluate_step(FLOW, 1, {"state_dir": "d"})
-
-    assert "If it fails, stop" in as_text(evaluated, SkillPlace("flow"))
-    assert as_json(evaluated, SkillPlace("x.py"))["next_commands"] == {
-        "ok": "signoff skill step x.py --step 2 --state-dir d",
-        "fail": None,
-    }
-
-
-def test_a_gate_is_put_to_the_user() -> None:
-    """No agent may decide it."""
-    page = text(2)
-
-    assert "Ask the user, and wait for the answer: Ship it?" in page
-    assert "If the answer is 'ship', run:\n\n    signoff skill step flow --step 3" in page
-    assert """If the answer is "it's wrong", stop""" in page
 
 
 def look(

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from signoff.app.checks import validate
 from signoff.app.project import Project
 from signoff.app.start import plan
 from signoff.app.targets import find_workflow
-from signoff.app.validate import validate
 from signoff.errors import ConfigError
 
 GOOD = """

@@ -16,8 +16,8 @@ from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, AgentError, AgentTransient
 from signoff.remedies import PassOption
 from signoff.runtime.effect_errors import FREE, with_usage
+from signoff.runtime.effect_runner import SpendLimiter
 from signoff.runtime.ports import Capabilities
-from signoff.runtime.spend_limits import SpendLimiter
 from signoff.runtime.suspension import LimitReached
 from signoff.testing import ScriptedAgent
 from tests.patience import PATIENCE_SECONDS

@@ -15,7 +15,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.errors import UnreadableFile
 from signoff.runtime.environment import Secrets
-from signoff.runtime.file_read import read_text
+from signoff.runtime.paths import read_text
 from signoff.store.rundir.files import RunFiles
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 

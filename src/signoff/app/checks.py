@@ -1,24 +1,34 @@
-"""Checks everything a run needs on this machine, and how to fix what is not ready."""
+"""Checks before a run: everything it needs on this machine, and what definitions say."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from signoff import plugins
 from signoff.agents.base import Health
-from signoff.app.agents import build_agents, check_agents, roles_without_agent
+from signoff.app.agents import (
+    build_agents,
+    check_agents,
+    import_errors,
+    missing_needs,
+    roles_without_agent,
+    unknown_kinds,
+    unknown_options,
+    unusable_files,
+)
 from signoff.app.hand_over import dispatcher_of
-from signoff.app.home import ELSEWHERE, Home, find_home
+from signoff.app.home import ELSEWHERE, Home, expected_home, find_home
 from signoff.app.next_commands import next_command, next_commands
 from signoff.app.observers import observer_problems
 from signoff.app.project import open_store
@@ -30,10 +40,21 @@ from signoff.app.settings import (
     load_settings,
     unknown_variables,
 )
+from signoff.app.start import StartPlan
+from signoff.app.targets import Target, compile_context, discover, resolve
 from signoff.app.trust import check_trust
 from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable
-from signoff.errors import ConfigError, NotTrusted, SignoffError, StoreDamaged, StoreTooNew
+from signoff.errors import (
+    ConfigError,
+    InvalidWorkflow,
+    NotTrusted,
+    Problem,
+    SignoffError,
+    StoreTooNew,
+    UsageError,
+)
+from signoff.notation import CompileContext
 from signoff.remedies import CheckSetup, InitProject, ShowSettings, StartWorker, TrustProject
 from signoff.runtime.amounts import count
 from signoff.runtime.ports import Capabilities, capabilities_of
@@ -46,12 +67,6 @@ CLOCK_SECONDS = 5.0
 """How far this machine's clock may be off: due times and deadlines are read on it."""
 
 _RESTORE = "restore a backup, or move the file away to start over"
-
-_REMEDIES: Mapping[type[SignoffError], str] = {
-    StoreTooNew: "upgrade signoff",
-    StoreDamaged: _RESTORE,
-}
-"""For a database that cannot be opened."""
 
 API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
@@ -78,13 +93,8 @@ class Check:
     """What an agent can do; None for anything else."""
     named: bool = False
     """Whether the settings name it."""
-    begun: bool = False
-    """Whether somebody began to set it up here: there is a program or a key."""
-
-    @property
-    def wanted(self) -> bool:
-        """Whether it is always shown; an agent that no settings name is shown only if ready."""
-        return self.named or self.begun or self.capabilities is None
+    wanted: bool = True
+    """Whether it is always shown; what nobody began to set up here is shown only if ready."""
 
 
 @dataclass(frozen=True)
@@ -179,28 +189,18 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _folders(cwd: Path, home: Home | None) -> Iterator[Check]:
-    if home is None:
-        detail = "no .signoff/ here or above"
-        remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
-        if _writable(cwd):
-            yield Check("project", False, detail, remedy, needed=False)
-        else:
-            yield Check("project", False, f"{detail}, and {cwd} is not writable", ELSEWHERE)
-        return
-    yield Check("project", True, str(home.path))
-    for name, folder in (("home", home.path), ("runs", home.runs)):
-        # A missing folder can be created if its parent is writable.
-        existing = folder if folder.exists() else folder.parent
-        writable = _writable(existing)
-        detail = f"{folder} is {'' if writable else 'not '}writable"
-        yield Check(f"{name} folder", writable, detail, f"chmod u+rwx {existing}, or {ELSEWHERE}")
-    free = shutil.disk_usage(home.path).free
-    detail, is_full = f"{free / 1e9:.1f} GB free", free < 10_000_000
-    yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=is_full)
-
-
-def _writable(folder: Path) -> bool:
-    return os.access(folder, os.W_OK | os.X_OK)
+    folder = cwd if home is None else home.path
+    can_write = os.access(folder, os.W_OK | os.X_OK)
+    remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
+    if not can_write:
+        yield Check("project", False, f"{folder} is not writable", ELSEWHERE)
+    elif home is None:
+        yield Check("project", False, "no .signoff/ here or above", remedy, needed=False)
+    else:
+        yield Check("project", True, str(folder))
+        free = shutil.disk_usage(folder).free
+        detail, is_full = f"{free / 1e9:.1f} GB free", free < FREE_BYTES / 50
+        yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=is_full)
 
 
 def _database(home: Home, settings: Settings) -> Iterator[Check]:
@@ -212,18 +212,19 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
         with closing(open_store(home, settings)) as store:
             found = store.health()
             is_server = store.local_file() is None
-            workers = list(_workers(store, is_server=is_server))
+            workers = _workers(store, is_server=is_server)
     except SignoffError as error:
-        remedy = "; ".join(next_commands(error.remedies)) or _REMEDIES.get(type(error), "")
-        other = f"check its address and permissions; {next_command(ShowSettings())}"
-        yield Check("database", False, str(error), remedy or other)
+        other = f"check its address and permissions, or {_RESTORE}; {next_command(ShowSettings())}"
+        other = "upgrade signoff" if isinstance(error, StoreTooNew) else other
+        remedy = "; ".join(next_commands(error.remedies)) or other
+        yield Check("database", False, str(error), remedy)
         return
     if found.problem:
         yield Check("database", False, f"{found.location}: {found.problem}", _RESTORE)
         return
     detail = f"{found.location}, tables version {found.schema}, {found.size / 1e6:.1f} MB, intact"
     yield Check("database", True, detail)
-    yield from workers
+    yield from filter(None, [workers])
     if settings.dispatch:
         yield _dispatcher(settings.dispatch)
     if is_server:
@@ -233,27 +234,25 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
         yield Check("clock", synchronized, detail, "synchronize the clocks (NTP)", needed=False)
 
 
-def _workers(store: Store, *, is_server: bool) -> Iterator[Check]:
+def _workers(store: Store, *, is_server: bool) -> Check | None:
     """Checks that there is a worker for every queued run.
 
-    For a file it says nothing if there are neither: a worker starts by itself when it is needed.
+    None for a file with neither: a worker starts by itself when it is needed.
     """
     workers = living_workers(store)
     stored = store.rows(status=tuple(stored_statuses([Status.QUEUED])))
     rows = [row for row in live_rows(store, stored) if row.status is Status.QUEUED]
     if not workers and not rows:
-        if is_server:
-            detail = "none is running; runs that are handed over wait for one"
-            yield Check("workers", False, detail, next_command(StartWorker()), needed=False)
-        return
+        detail, remedy = "none is running", next_command(StartWorker())
+        return Check("workers", False, detail, remedy, needed=False) if is_server else None
     used, slots = sum(each.running for each in workers), sum(each.slots for each in workers)
     detail = f"{count(len(workers), 'worker')}, {used} of {slots} slots in use, {len(rows)} queued"
     stuck = next((row for row in rows if row.reason), None)
     if stuck is None:
-        yield Check("workers", True, detail, needed=False)
-        return
+        return Check("workers", True, detail, needed=False)
     detail = f"{detail}; run {stuck.name!r} waits: {stuck.reason}"
-    yield Check("workers", False, detail, next_command(worker_for(store, stuck)), needed=False)
+    remedy = next_command(worker_for(store, stuck))
+    return Check("workers", False, detail, remedy, needed=False)
 
 
 def _dispatcher(url: str) -> Check:
@@ -269,35 +268,129 @@ def _agents(
 ) -> Iterator[Check]:
     built = build_agents(configured)
     for name, health in found.items():
-        detail, remedy = health.detail, health.remedy
-        if not health.ready:
-            detail, remedy = _problem(name, configured.get(name, AgentSettings(name)), health)
-        begun = not health.ready and not (health.absent or health.remedies)
+        remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
+        remedy = remedy or "see docs/agents.md for what it needs"
+        detail = health.detail.removesuffix(f": {remedy}")
+        named = name in configured
+        # There is a program or a key: somebody began to set it up.
+        wanted = named or not (health.ready or health.absent or health.remedies)
         can = capabilities_of(built.get(name))
-        yield Check(name, health.ready, detail, remedy, False, can, name in configured, begun)
+        yield Check(name, health.ready, detail, remedy, False, can, named, wanted)
 
 
-def _problem(name: str, settings: AgentSettings, health: Health) -> tuple[str, str]:
-    """Returns what an agent that is not ready needs, in terms of its settings, and the remedy."""
-    if missing := _missing_options(settings):
-        needs = " and ".join(missing)
-        remedy = f"add {needs} to agents.{name} in the settings (see docs/agents.md)"
-        return f"agent {name!r} needs {needs}, which its settings do not set", remedy
-    remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
-    remedy = remedy or "see docs/agents.md for what it needs"
-    return health.detail.removesuffix(f": {remedy}"), remedy
+Checked = tuple[str, Sequence[str]]
+"""The name of a workflow that could be run, and warnings for its author."""
 
 
-def _missing_options(settings: AgentSettings) -> list[str]:
-    """Returns the required options of a built-in kind that the settings do not set."""
-    import_path = plugins.AGENT_KINDS.get(settings.kind)
-    if import_path is None:
-        return []
-    parameters = inspect.signature(plugins.load(import_path)).parameters.values()
-    required = [
-        each.name
-        for each in parameters
-        if each.kind is each.KEYWORD_ONLY and each.default is each.empty
+@dataclass(frozen=True)
+class ValidationResult:
+    """The result of checking one target, the settings or a workflow that discovery found."""
+
+    target: str
+    workflow: str | None
+    """Its name; None for settings, or if there are problems."""
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Warnings for its author; it can still be run."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether it could be run."""
+        return not self.problems
+
+    @property
+    def strict(self) -> ValidationResult:
+        """The result if a warning counts as a problem."""
+        problems = tuple(Problem(self.target, each) for each in self.warnings)
+        return replace(self, problems=(*self.problems, *problems), warnings=())
+
+
+def validate(
+    targets: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    options: Mapping[str, Any] | None = None,
+    agents: Mapping[str, str] | None = None,
+) -> list[ValidationResult]:
+    """Checks the settings and the targets; without targets, all workflows with a name.
+
+    `agents` are those that runs of the targets would replace, as `StartPlan.replacements` takes
+    them.
+    """
+    home = expected_home(cwd, environment)
+    try:
+        settings = load_settings(home, environment)
+        check_trust(home, settings)
+    except ConfigError as error:
+        problems = (Problem("settings", line) for line in str(error).splitlines())
+        return [ValidationResult("settings", None, tuple(problems))]
+    context = compile_context(home, settings, options, cwd=cwd, check_only=True)
+    own = list(_check_settings(home, settings, environment))
+
+    def start_plan(found: Target) -> StartPlan:
+        return StartPlan(found, {}, settings.limits, None, home, settings)
+
+    if not targets:
+        return [*own, *_check_all(settings, context, start_plan)]
+
+    def check(target: str) -> Checked:
+        planned = start_plan(resolve(target, cwd, context, settings.workflows))
+        planned.replacements(agents or {})
+        return _check_files(planned)
+
+    return [*own, *(_result(target, partial(check, target)) for target in targets)]
+
+
+def _check_settings(
+    home: Home, settings: Settings, environment: Mapping[str, str]
+) -> Iterator[ValidationResult]:
+    """Yields the problems of configured agents that can be found without calling them."""
+    problems = (
+        *unknown_kinds(settings),
+        *unknown_options(settings, home.root),
+        *unusable_files(settings, home.root),
+        *roles_without_agent(settings),
+        *observer_problems(settings, home.root),
+    )
+    warnings = (*import_errors(settings, home.root), *missing_needs(settings, environment))
+    if problems or warnings:
+        yield ValidationResult("settings", None, problems, warnings)
+
+
+def _result(target: str, check: Callable[[], Checked]) -> ValidationResult:
+    try:
+        name, warnings = check()
+    except InvalidWorkflow as error:
+        return ValidationResult(target, None, tuple(error.problems))
+    except UsageError as error:
+        return ValidationResult(target, None, (Problem(target, str(error)),))
+    return ValidationResult(target, name, warnings=tuple(warnings))
+
+
+def _check_files(planned: StartPlan) -> Checked:
+    """Returns what is odd about a workflow and the files that a run of it would read."""
+    workflow, dry_run = planned.target.workflow, planned.dry_run()
+    about_files = dry_run.warnings if dry_run is not None else ()
+    return workflow.name, (*workflow.warnings, *about_files)
+
+
+def _check_all(
+    settings: Settings, context: CompileContext, start_plan: Callable[[Target], StartPlan]
+) -> list[ValidationResult]:
+    everything = [discover(context, settings.workflows)]
+    everything += [
+        plugins.load(each.discover)(context) for each in plugins.notations() if each.discover
     ]
-    # `agents` is passed by `build_agent` and never comes from the settings.
-    return [name for name in required if name not in {*settings.options, "agents"}]
+    checked = [
+        _result(
+            str(found.path),
+            partial(_check_files, start_plan(Target(found.workflow, str(found.path)))),
+        )
+        for discovery in everything
+        for found in discovery.found
+    ]
+    # What several workflows use is reported once.
+    problems = dict.fromkeys(each for discovery in everything for each in discovery.problems)
+    if problems:
+        checked.append(ValidationResult("discovery", None, tuple(problems)))
+    return checked

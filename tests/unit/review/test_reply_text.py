@@ -1,8 +1,7 @@
 import pytest
 
-from signoff.review.own_words import Claim, Material
 from signoff.review.parsing import parse_critique
-from signoff.review.reply_text import Unreadable
+from signoff.review.reply_text import Claim, Material, Unreadable
 from tests.tables import table
 from tests.unit.review.quotations import (
     BARE,

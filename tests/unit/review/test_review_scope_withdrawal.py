@@ -6,7 +6,7 @@ import pytest
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.critique import Critique, CritiqueIssue, Overall, Withdrawal
-from signoff.review.withdrawal import WITHDRAWAL_RULE, OpenIssues
+from signoff.review.review_scope import WITHDRAWAL_RULE, OpenIssues
 
 
 def issue(id_: str = "a", finding: str = "Too sure.", **more: Any) -> CritiqueIssue:

@@ -5,7 +5,7 @@ from tests.tables import table
 
 PROGRAM = """
 import atexit, sys, threading, time
-from signoff.testing.forked_process import run_and_exit
+from signoff.testing.crash_child import run_and_exit
 
 atexit.register(print, "handler")
 

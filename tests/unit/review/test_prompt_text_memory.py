@@ -10,7 +10,7 @@ from signoff.core.words import FindingStatus, Label
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
-from signoff.review.memory import MOST_KNOWN, earlier_findings, held_back_by, known_findings
+from signoff.review.prompt_text import MOST_KNOWN, earlier_findings, held_back_by, known_findings
 
 
 def finding(id_: str = "f1", **fields: Any) -> Finding:

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from signoff.flows.step import (
+from signoff.flows.model import (
     StepKind,
     WorkflowStep,
     keys_of,

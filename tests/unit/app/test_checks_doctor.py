@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from signoff.agents.base import Health
-from signoff.app.doctor import Check, check_setup
+from signoff.app.checks import Check, check_setup
 from signoff.app.home import init_home
 from signoff.app.settings import AgentSettings
 from signoff.core.outcome import Status
@@ -166,26 +166,6 @@ def test_settings_with_mistakes_keep_the_engine_from_running(
     assert not found.can_run
     settings = next(check for check in found.checks if check.name == "settings")
     assert "(and 1 more)" in settings.detail
-
-
-@pytest.mark.parametrize(
-    ("agent", "needs"),
-    [("{kind: command}", "argv"), ("{kind: cassette}", "file and agent")],
-    ids=["command", "cassette"],
-)
-def test_missing_options_of_an_agent_are_named_as_settings(
-    tmp_path: Path, environment: dict[str, str], agent: str, needs: str
-) -> None:
-    """`CommandAgent.__init__() missing 1 required keyword-only argument` helps no user."""
-    home = init_home(tmp_path, {}).home
-    home.config.write_text(f"agents:\n  mine: {agent}\n")
-
-    found = check_setup(tmp_path, environment)
-
-    mine = next(check for check in found.checks if check.name == "mine")
-    assert f"agent 'mine' needs {needs}" in mine.detail
-    assert f"add {needs} to agents.mine" in mine.remedy
-    assert "__init__" not in mine.detail
 
 
 def test_the_remedy_of_an_agent_is_shown_once(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -5,8 +5,13 @@ import unicodedata
 import pytest
 
 from signoff.review.diff import tie_hunks
-from signoff.review.edit import Edit, EditKind, apply_edits
-from signoff.review.work_order import format_work_order, parse_work_order
+from signoff.review.work_order import (
+    Edit,
+    EditKind,
+    apply_edits,
+    format_work_order,
+    parse_work_order,
+)
 
 WINDOWS = "One caf\u00e9.\r\nTwo.\r\nThree.\r\n"
 UNIX = WINDOWS.replace("\r\n", "\n")

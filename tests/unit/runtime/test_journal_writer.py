@@ -9,8 +9,8 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
+from signoff.runtime.journal import LAZY_TICKS, SLOW_SECONDS, THREADED_COMMITS
 from signoff.runtime.store_port import Commit, CommitResult
-from signoff.runtime.writer import LAZY_TICKS, SLOW_SECONDS, THREADED_COMMITS
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.patience import PATIENCE_SECONDS, until

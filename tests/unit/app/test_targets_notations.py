@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 
 from signoff import plugins
+from signoff.app.checks import validate
 from signoff.app.home import Home
-from signoff.app.notations import (
-    compile_context,
-    compile_path,
-    default_agent,
-    notation_of,
-    portable_options,
-)
 from signoff.app.project import Project
 from signoff.app.settings import AgentSettings, Settings
 from signoff.app.start import plan, start
-from signoff.app.targets import find_workflow, resolve
-from signoff.app.validate import validate
+from signoff.app.targets import (
+    compile_context,
+    compile_path,
+    default_agent,
+    find_workflow,
+    notation_of,
+    portable_options,
+    resolve,
+)
 from signoff.documents.source_file import SourceFile
 from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, UnknownName, UsageError
 from signoff.notation import CompileContext

@@ -1,7 +1,10 @@
+import asyncio
+
 import pytest
 
 from signoff.store.sqlite import MemoryStore
-from signoff.testing.crashing_store import Countdown, CrashingStore, When
+from signoff.testing import FrozenClock
+from signoff.testing.doubles import Countdown, CrashingStore, When
 from tests.store_suite.journal_writer import ANN, JournalWriter
 
 
@@ -60,3 +63,32 @@ def test_a_store_opened_again_counts_together_with_the_first() -> None:
 
     with pytest.raises(Died):
         JournalWriter(store.reopen(), "two").begin()
+
+
+async def test_sleeping_takes_no_time_and_is_noted() -> None:
+    """A back-off of a minute must not make a test take one."""
+    clock = FrozenClock(1000.0)
+    ran: list[str] = []
+    other = asyncio.create_task(_note(ran))
+
+    await clock.sleep(60)
+
+    assert clock.now() == 1060.0
+    assert clock.slept == [60]
+    assert ran == ["other"]
+    await other
+
+
+def test_only_the_wall_clock_can_jump_back() -> None:
+    """Daylight saving, a time server, an administrator; time itself does not run backwards."""
+    clock = FrozenClock(1000.0)
+
+    clock.jump(-3600)
+
+    assert (clock.now(), clock.monotonic()) == (-2600.0, 0.0)
+    with pytest.raises(ValueError, match="jump"):
+        clock.advance(-1)
+
+
+async def _note(ran: list[str]) -> None:
+    ran.append("other")

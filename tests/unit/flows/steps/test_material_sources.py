@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.review.constraint import SourceBlock
-from signoff.review.sources import (
+from signoff.flows.steps.material import (
     MANY_CHARACTERS,
     MOST_BYTES,
     MOST_FILES,
@@ -14,6 +13,7 @@ from signoff.review.sources import (
     read_source,
     script_section,
 )
+from signoff.review.constraint import SourceBlock
 
 
 @pytest.fixture
