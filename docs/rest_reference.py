@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from signoff.web.api import inbox, runs, workflows
+from signoff.web.api import routes
 from signoff.web.api.documents import describe
 
 
@@ -44,8 +44,7 @@ def rest_documents() -> Iterator[str]:
 
 def _description() -> dict[str, Any]:
     app = FastAPI()
-    for module in (workflows, runs, inbox):
-        app.router.routes.extend(module.router.routes)
+    app.router.routes.extend(routes.router.routes)
     return describe(app)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
-from signoff._version import __version__
+from signoff._lazy import exported_names
+from signoff._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from signoff.api import answer as answer
@@ -58,40 +58,30 @@ if TYPE_CHECKING:
     from signoff.runtime.dispatch import Dispatch as Dispatch
     from signoff.runtime.result import RunResult as RunResult
 
-_HOMES = {
-    # running
-    "signoff.api": ("answer", "resume", "resume_async", "resume_context", "run", "run_async"),
-    "signoff.runtime.result": ("RunResult",),
-    # the graph
-    "signoff.core.step_output": ("StepOutput",),
-    "signoff.core.workflow": ("Workflow",),
-    "signoff.core.step": ("Condition", "Edge", "Gate", "GateOption", "StepDef"),
-    "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
-    "signoff.core.outcome": ("End", "Outcome", "Status"),
-    "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant", "Param"),
-    # inside a handler
-    "signoff.core.checked": ("Checked", "Otherwise"),
-    "signoff.core.context": ("Failure", "StepContext"),
-    "signoff.core.delta": ("Append",),
-    "signoff.core.effects": ("AgentRequest", "CommandResult", "OnCrash", "Reply"),
-    "signoff.core.questions": ("Option", "UserQuestion"),
-    "signoff.core.requests": (
-        "Answer",
-        "Approval",
-        "Choice",
-        "Question",
-        "Questions",
-        "Response",
-    ),
-    # what it may cost
-    "signoff.core.spend": ("Limits", "Spend", "Usage"),
-    # errors
-    "signoff.errors": ("SignoffError", "StepFailed"),
-}
-__all__ = [*names_in(_HOMES), "__version__"]  # noqa: PLE0604  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = exported_names(
+    __name__,
+    {
+        # running
+        "signoff.api": "answer resume resume_async resume_context run run_async",
+        "signoff.runtime.result": "RunResult",
+        # the graph
+        "signoff.core.step_output": "StepOutput",
+        "signoff.core.workflow": "Workflow",
+        "signoff.core.step": "Condition Edge Gate GateOption StepDef",
+        "signoff.runtime.dispatch": "AgentRole Dispatch",
+        "signoff.core.outcome": "End Outcome Status",
+        "signoff.core.args": "Arg BoundedInt ChoiceSet Constant Param",
+        # inside a handler
+        "signoff.core.checked": "Checked Otherwise",
+        "signoff.core.context": "Failure StepContext",
+        "signoff.core.delta": "Append",
+        "signoff.core.effects": "AgentRequest CommandResult OnCrash Reply",
+        "signoff.core.questions": "Option UserQuestion",
+        "signoff.core.requests": "Answer Approval Choice Question Questions Response",
+        # what it may cost
+        "signoff.core.spend": "Limits Spend Usage",
+        # errors
+        "signoff.errors": "SignoffError StepFailed",
+    },
+    "__version__",
+)

@@ -174,8 +174,7 @@ def test_an_inline_constraint_names_its_agents_and_its_severity(project: CliProj
     """A check for one rule needed a file of its own."""
     project.write("note.md", "A draft.\n")
     project.write(
-        ".signoff/config.yaml",
-        "agents:\n  words: {kind: check, argv: [grep, -q, sea]}\n",
+        ".signoff/config.yaml", "agents:\n  words: {kind: check, argv: [grep, -q, sea]}\n"
     )
     project.write(
         "flow.yaml",

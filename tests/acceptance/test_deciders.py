@@ -1,16 +1,7 @@
 """Records name who decided."""
 
-from tests.acceptance.flow_project import (
-    DRAFT,
-    FINAL,
-    FlowProject,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    issue,
-    judge_decides,
-    passing_critique,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject
 
 FLOW = """
 workflow:
@@ -25,7 +16,7 @@ def test_a_judge_that_was_not_asked_decided_nothing(flow_project: FlowProject) -
     """Critics found nothing, so the rules pass the text, and gemini has no call."""
     flow_project.write_flow(FLOW)
     flow_project.constraints("short")
-    flow_project.script(author_writes(), critics_pass())
+    flow_project.script(play.author_writes(), play.critics_pass())
 
     done = flow_project.run()
 
@@ -45,7 +36,7 @@ def test_a_constraint_that_a_human_passed_says_so(flow_project: FlowProject) -> 
     """The critic gave no usable review; it did not pass the text."""
     flow_project.write_flow(FLOW)
     flow_project.constraints("short")
-    flow_project.script(author_writes(), {"step": "critique", "text": "I think it is fine."})
+    flow_project.script(play.author_writes(), {"step": "critique", "text": "I think it is fine."})
     waiting = flow_project.run()
 
     flow_project.call("answer", "one", "pass", "--by", "ann")
@@ -66,7 +57,9 @@ def test_a_human_who_judges_sees_what_is_judged(flow_project: FlowProject) -> No
     flow_project.write_flow(FLOW)
     flow_project.constraints("short")
     refused = "I think \x1b[2Jit is fine."
-    flow_project.script(author_writes("The see is wide.\n"), {"step": "critique", "text": refused})
+    flow_project.script(
+        play.author_writes("The see is wide.\n"), {"step": "critique", "text": refused}
+    )
 
     waiting = flow_project.run()
     (request,) = flow_project.call("inbox", "--json").json
@@ -96,10 +89,12 @@ def test_a_sign_off_shows_what_is_open_and_who_read_what(flow_project: FlowProje
         "agents: {local-check: {kind: check, argv: ['true'], constraint: clear}}\n",
     )
     flow_project.script(
-        author_writes(),
-        critic_finds("short", issue("MEDIUM", finding=HOSTILE), issue("LOW", finding="Minor.")),
+        play.author_writes(),
+        play.critic_finds(
+            "short", play.issue("MEDIUM", finding=HOSTILE), play.issue("LOW", finding="Minor.")
+        ),
         {"step": "critique", "constraint": "facts", "text": "I think it is fine."},
-        judge_decides("APPROVED"),
+        play.judge_decides("APPROVED"),
     )
     flow_project.run()
     flow_project.call("answer", "one", "pass", "--by", "ann")
@@ -153,9 +148,9 @@ workflow:
     )
     flow_project.constraints("short")
     flow_project.script(
-        author_writes(times=1),
-        critic_finds("short", issue("HIGH")),
-        author_writes(FINAL),
+        play.author_writes(times=1),
+        play.critic_finds("short", play.issue("HIGH")),
+        play.author_writes(FINAL),
     )
 
     waiting = flow_project.run("--no-input")
@@ -174,10 +169,10 @@ def test_records_name_the_human_who_answered_for_an_agent(flow_project: FlowProj
         FLOW.replace("name: review, agent: claude", "name: review, agent: manual")
     )
     flow_project.constraints("short")
-    flow_project.script(author_writes())
+    flow_project.script(play.author_writes())
     flow_project.run("--no-input")
 
-    flow_project.call("answer", "one", passing_critique(), "--by", "ann")
+    flow_project.call("answer", "one", play.passing_critique(), "--by", "ann")
     done = flow_project.call("resume", "one", "--no-input")
 
     assert done.code == COMPLETED, done.err
@@ -195,10 +190,10 @@ def test_records_name_the_agent_that_auto_chose(flow_project: FlowProject) -> No
     flow_project.write_flow(FLOW.replace("claude", "auto").replace("gemini", "auto"))
     flow_project.constraints("short", "clear")
     flow_project.script(
-        author_writes(),
-        critics_pass("short"),
-        critic_finds("clear", issue("MEDIUM")),
-        judge_decides("APPROVED"),
+        play.author_writes(),
+        play.critics_pass("short"),
+        play.critic_finds("clear", play.issue("MEDIUM")),
+        play.judge_decides("APPROVED"),
     )
 
     done = flow_project.run()
@@ -216,8 +211,8 @@ def test_whoever_judges_in_the_place_of_a_judge_sees_its_answer(flow_project: Fl
     flow_project.write_flow(FLOW)
     flow_project.constraints("short")
     flow_project.script(
-        author_writes(),
-        critic_finds("short", issue("MEDIUM")),
+        play.author_writes(),
+        play.critic_finds("short", play.issue("MEDIUM")),
         {"step": "adjudicate", "text": "I would rather not say."},
     )
 
@@ -236,7 +231,7 @@ def test_a_human_who_decides_about_escalated_findings_sees_the_text(
 ) -> None:
     flow_project.write_flow(f"default_behavior: {{HIGH: escalate}}\n{FLOW}")
     flow_project.constraints("short")
-    flow_project.script(author_writes(), critic_finds("short", issue("HIGH")))
+    flow_project.script(play.author_writes(), play.critic_finds("short", play.issue("HIGH")))
 
     waiting = flow_project.run("--no-input")
     (request,) = flow_project.call("inbox", "one", "--json").json

@@ -52,9 +52,7 @@ FIRST_PAGES = {"README.md", "guide.md", "flows.md", "review.md", "contracts.md"}
 
 TRIED = [
     pytest.param(
-        section,
-        marks=[] if section.page.name in FIRST_PAGES else pytest.mark.slow,
-        id=str(section),
+        section, marks=[] if section.page.name in FIRST_PAGES else pytest.mark.slow, id=str(section)
     )
     for section in SECTIONS
     if section.is_runnable

@@ -291,9 +291,7 @@ def test_next_does_not_start_agents_of_a_run_without_external_workers(
     ]
 
 
-def test_book_editing_by_an_external_worker_requires_real_work(
-    book: BookProject,
-) -> None:
+def test_book_editing_by_an_external_worker_requires_real_work(book: BookProject) -> None:
     """The worker first submits fake work at every step; each is refused."""
     copy_example(EXAMPLE, book.folder)
     import_file(book.folder / "sample.py").make_sample(book.folder / "book.db")

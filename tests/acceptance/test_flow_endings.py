@@ -7,18 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance import flow_project as play
 from tests.acceptance.cli_project import CommandResult
-from tests.acceptance.flow_project import (
-    DRAFT,
-    FINAL,
-    FlowProject,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject
 
 STEPS = (
     "workflow:\n"
@@ -41,10 +32,10 @@ def prepare(project: FlowProject, flow: str = STEPS, *more: dict[str, Any]) -> N
     project.constraints("clear")
     project.script(
         *more,
-        author_writes(),
-        critic_finds("clear", issue(evidence="wide", suggested_fix="Say how wide.")),
-        judge_decides("REWRITE", bill="Fix it."),
-        editor_replaces(),
+        play.author_writes(),
+        play.critic_finds("clear", play.issue(evidence="wide", suggested_fix="Say how wide.")),
+        play.judge_decides("REWRITE", bill="Fix it."),
+        play.editor_replaces(),
     )
 
 
@@ -161,7 +152,9 @@ def test_remaining_work_is_that_of_the_version_in_the_file(flow_project: FlowPro
     prepare(
         flow_project,
         f"convergence: {{plateau: 1, action: stop}}\n{STEPS}",
-        critic_finds("clear", issue(evidence="sea"), issue(evidence="is"), contains=FINAL),
+        play.critic_finds(
+            "clear", play.issue(evidence="sea"), play.issue(evidence="is"), contains=FINAL
+        ),
     )
 
     done = flow_project.run()
@@ -190,8 +183,8 @@ def test_the_result_follows_the_run_from_an_unread_draft_to_an_approval(
     flow_project: FlowProject,
 ) -> None:
     """An older version must not look like the result, nor an approval like a failure."""
-    misspelled = critic_finds("clear", issue(evidence="see"))
-    prepare(flow_project, STEPS, critics_pass(contains=FINAL), misspelled)
+    misspelled = play.critic_finds("clear", play.issue(evidence="see"))
+    prepare(flow_project, STEPS, play.critics_pass(contains=FINAL), misspelled)
 
     unread = flow_project.run("--limit", "calls=1")
 
@@ -283,9 +276,11 @@ def test_a_run_that_continues_no_longer_looks_ended(flow_project: FlowProject) -
 
 def test_open_findings_of_an_approved_run_can_be_read(flow_project: FlowProject) -> None:
     """There is no status.md, so `show` has what is needed to fix them by hand."""
-    found = issue("MEDIUM", "wide", finding="Vague.", suggested_fix="Say how wide.", location="end")
-    missing = issue("MEDIUM", "OMISSION", finding="No color.")
-    prepare(flow_project, STEPS, critic_finds("clear", found, missing))
+    found = play.issue(
+        "MEDIUM", "wide", finding="Vague.", suggested_fix="Say how wide.", location="end"
+    )
+    missing = play.issue("MEDIUM", "OMISSION", finding="No color.")
+    prepare(flow_project, STEPS, play.critic_finds("clear", found, missing))
 
     done = flow_project.run()
 
@@ -319,8 +314,12 @@ def test_critiques_of_an_unfinished_review_are_shown(flow_project: FlowProject) 
     serial = STEPS.replace("name: review", "name: review, execution: serial")
     prepare(flow_project, serial)
     flow_project.constraints("short", "clear", "late")
-    found = issue("MEDIUM", "wide", finding="Too long.", suggested_fix="Cut it.", location="line 1")
-    flow_project.script(author_writes(), critic_finds("short", found), critics_pass())
+    found = play.issue(
+        "MEDIUM", "wide", finding="Too long.", suggested_fix="Cut it.", location="line 1"
+    )
+    flow_project.script(
+        play.author_writes(), play.critic_finds("short", found), play.critics_pass()
+    )
 
     done = flow_project.run("--limit", "calls=3")
 

@@ -4,13 +4,8 @@ import json
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    FINAL,
-    FlowProject,
-    author_writes,
-    critics_pass,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import FINAL, FlowProject
 
 FLOW = """\
 max_iterations: 2
@@ -20,7 +15,7 @@ workflow:
   - {step: adjudicate, name: judge}
   - {step: refine, name: fix, loop_to: review}
 """
-GOOD = (author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
+GOOD = (play.author_writes(FINAL), play.critics_pass(), play.judge_decides("APPROVED"))
 
 
 def begin(flow_project: FlowProject, flow: str = FLOW) -> None:

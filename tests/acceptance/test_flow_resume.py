@@ -4,19 +4,9 @@ from collections import Counter
 
 import pytest
 
+from tests.acceptance import flow_project as play
 from tests.acceptance.cli_project import is_alive
-from tests.acceptance.flow_project import (
-    DRAFT,
-    FINAL,
-    FlowProject,
-    Rule,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject, Rule
 from tests.patience import wait_until
 
 FOR_EVER: Rule = {"seconds": 600}
@@ -27,13 +17,13 @@ TOKENS = 110
 def story(**slow: Rule) -> list[Rule]:
     """Returns the rules for one iteration and an approval; calls of one step hang."""
     return [
-        author_writes(**slow.get("generate", {})),
-        critic_finds("structure", issue(), contains=DRAFT),
-        critics_pass("completeness", agent="codex", **slow.get("critique", {})),
-        critics_pass(),
-        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT, **slow.get("adjudicate", {})),
-        judge_decides("APPROVED"),
-        editor_replaces(**slow.get("refine", {})),
+        play.author_writes(**slow.get("generate", {})),
+        play.critic_finds("structure", play.issue(), contains=DRAFT),
+        play.critics_pass("completeness", agent="codex", **slow.get("critique", {})),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill="Fix it.", contains=DRAFT, **slow.get("adjudicate", {})),
+        play.judge_decides("APPROVED"),
+        play.editor_replaces(**slow.get("refine", {})),
     ]
 
 

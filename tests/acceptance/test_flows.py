@@ -6,17 +6,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.acceptance.flow_project import (
-    DRAFT,
-    FINAL,
-    FlowProject,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject
 from tests.acceptance.forked_program import ForkedProgram
 
 BILL = "Fix the spelling.\n"
@@ -30,13 +21,13 @@ def test_the_shortest_flow_repeats_until_its_judge_approves(
     flow_project.copy_flow(flow)
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes(times=1),
-        author_writes(FINAL, contains="<<<BILL_OF_WORK"),
-        critic_finds("clear", issue(), contains=DRAFT),
-        critics_pass(),
-        judge_decides("REWRITE", bill=BILL, contains=DRAFT),
-        judge_decides("APPROVED"),
-        editor_replaces(),
+        play.author_writes(times=1),
+        play.author_writes(FINAL, contains="<<<BILL_OF_WORK"),
+        play.critic_finds("clear", play.issue(), contains=DRAFT),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill=BILL, contains=DRAFT),
+        play.judge_decides("APPROVED"),
+        play.editor_replaces(),
     )
 
     done = flow_project.run()
@@ -62,10 +53,10 @@ def test_a_flow_that_is_never_approved_ends_at_its_limit_with_its_best_version(
     flow_project.copy_flow("minimal")
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue()),
-        judge_decides("REWRITE", bill=BILL),
-        editor_replaces("wide", "wide, wide"),
+        play.author_writes(),
+        play.critic_finds("clear", play.issue()),
+        play.judge_decides("REWRITE", bill=BILL),
+        play.editor_replaces("wide", "wide, wide"),
     )
 
     done = flow_project.run()
@@ -96,13 +87,13 @@ def script_full(flow_project: FlowProject) -> None:
     flow_project.constraints(
         *("structure", "completeness", "style", "tone", "security"), folder=".arena/constraints"
     )
-    low = issue("LOW", "wide", finding="It could be wider.")
+    low = play.issue("LOW", "wide", finding="It could be wider.")
     flow_project.script(
-        author_writes(model="opus"),
-        critic_finds("structure", issue(id="structure-001"), contains=DRAFT),
-        critic_finds("style", issue("MEDIUM"), low, contains=DRAFT),
-        critics_pass(),
-        judge_decides(
+        play.author_writes(model="opus"),
+        play.critic_finds("structure", play.issue(id="structure-001"), contains=DRAFT),
+        play.critic_finds("style", play.issue("MEDIUM"), low, contains=DRAFT),
+        play.critics_pass(),
+        play.judge_decides(
             "REWRITE",
             {"issue_id": "structure-001", "status": "pursuing", "guidance": "Spell it right."},
             {"issue_id": "style-001", "status": "dismissed", "rationale": "The same."},
@@ -110,8 +101,8 @@ def script_full(flow_project: FlowProject) -> None:
             model="opus",
             contains=DRAFT,
         ),
-        judge_decides("APPROVED", model="opus"),
-        editor_replaces(agent="claude"),
+        play.judge_decides("APPROVED", model="opus"),
+        play.editor_replaces(agent="claude"),
     )
 
 
@@ -229,12 +220,12 @@ def safety_first(flow_project: FlowProject) -> None:
     flow_project.copy_flow("safety_first")
     flow_project.constraints("safety", "legal", "accuracy", "completeness", "style")
     flow_project.script(
-        author_writes(model="opus"),
-        critic_finds("safety", issue("CRITICAL"), contains=DRAFT),
-        critics_pass(),
-        judge_decides("REWRITE", bill=BILL, contains=DRAFT),
-        judge_decides("APPROVED"),
-        editor_replaces(),
+        play.author_writes(model="opus"),
+        play.critic_finds("safety", play.issue("CRITICAL"), contains=DRAFT),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill=BILL, contains=DRAFT),
+        play.judge_decides("APPROVED"),
+        play.editor_replaces(),
     )
 
 
@@ -301,13 +292,13 @@ def test_each_step_uses_the_model_it_names(flow_project: FlowProject) -> None:
     flow_project.copy_flow("multi_model")
     flow_project.constraints("clear", "short")
     flow_project.script(
-        author_writes(model="opus", times=1),
-        author_writes(FINAL, model="opus", contains="<<<BILL_OF_WORK"),
-        critic_finds("clear", issue(), agent="gemini", contains=DRAFT),
-        critics_pass(agent="gemini"),
-        judge_decides("REWRITE", bill=BILL, model="opus", contains=DRAFT),
-        judge_decides("APPROVED", model="opus"),
-        editor_replaces(model="sonnet"),
+        play.author_writes(model="opus", times=1),
+        play.author_writes(FINAL, model="opus", contains="<<<BILL_OF_WORK"),
+        play.critic_finds("clear", play.issue(), agent="gemini", contains=DRAFT),
+        play.critics_pass(agent="gemini"),
+        play.judge_decides("REWRITE", bill=BILL, model="opus", contains=DRAFT),
+        play.judge_decides("APPROVED", model="opus"),
+        play.editor_replaces(model="sonnet"),
     )
 
     done = flow_project.run()
@@ -328,13 +319,13 @@ def test_two_passes_are_judged_separately(flow_project: FlowProject) -> None:
     flow_project.copy_flow("two_pass")
     flow_project.constraints("structure", "accuracy", "style", "tone")
     flow_project.script(
-        author_writes(),
-        critic_finds("structure", issue("MEDIUM"), contains=DRAFT),
-        critic_finds("style", issue(), contains=DRAFT),
-        critics_pass(),
-        judge_decides("REWRITE", bill=BILL, contains="style, reviewed by claude: FAIL"),
-        judge_decides("APPROVED"),
-        editor_replaces(),
+        play.author_writes(),
+        play.critic_finds("structure", play.issue("MEDIUM"), contains=DRAFT),
+        play.critic_finds("style", play.issue(), contains=DRAFT),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill=BILL, contains="style, reviewed by claude: FAIL"),
+        play.judge_decides("APPROVED"),
+        play.editor_replaces(),
     )
 
     done = flow_project.run()

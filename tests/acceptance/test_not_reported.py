@@ -4,16 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    FlowProject,
-    Rule,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import FlowProject, Rule
 
 DRAFT = "The see is wide.\nIt works offline.\n"
 FLOW = """
@@ -24,7 +16,7 @@ workflow:
   - {step: adjudicate, name: judge}
   - {step: refine, name: fix, mode: edit, loop_to: review}
 """
-UNTRUE = issue(evidence="It works offline.", finding="No source says so.", id="clear-001")
+UNTRUE = play.issue(evidence="It works offline.", finding="No source says so.", id="clear-001")
 NOT_AGAIN = "No source says so. (not reported again)"
 
 
@@ -39,11 +31,11 @@ def forgetful(flow_project: FlowProject) -> FlowProject:
 def script(project: FlowProject, *rest: Rule) -> None:
     """Scripts the first round; the second one begins with the passage unchanged."""
     project.script(
-        author_writes(DRAFT),
-        critic_finds("clear", UNTRUE, contains="The see"),
-        critics_pass(),
-        judge_decides("REWRITE", bill="Fix it.", contains="The see"),
-        editor_replaces("see", "sea", times=1),
+        play.author_writes(DRAFT),
+        play.critic_finds("clear", UNTRUE, contains="The see"),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill="Fix it.", contains="The see"),
+        play.editor_replaces("see", "sea", times=1),
         *rest,
     )
 
@@ -61,7 +53,9 @@ def verdicts(project: FlowProject) -> list[str]:
 
 def test_an_approval_is_held_back_until_the_passage_changes(forgetful: FlowProject) -> None:
     """The text still has the problem; a critic's bad memory must not get it approved."""
-    script(forgetful, judge_decides("APPROVED"), editor_replaces("It works offline.\n", ""))
+    script(
+        forgetful, play.judge_decides("APPROVED"), play.editor_replaces("It works offline.\n", "")
+    )
 
     done = forgetful.run()
 
@@ -83,12 +77,14 @@ def test_it_stays_open_until_the_judge_dismisses_it(forgetful: FlowProject) -> N
         FLOW.replace("max_iterations: 3", "max_iterations: 2")
         + "adjudication: {escalation: {triggers: [max_iterations]}}\n"
     )
-    script(forgetful, judge_decides("APPROVED"), editor_replaces("wide", "vast"))
+    script(forgetful, play.judge_decides("APPROVED"), play.editor_replaces("wide", "vast"))
     held = forgetful.run()
     waiting = the_finding(forgetful)
     status = forgetful.read("final/status.md")
     dismissal = {"issue_id": waiting["id"], "status": "dismissed", "rationale": "The FAQ says so."}
-    script(forgetful, judge_decides("APPROVED", dismissal), editor_replaces("wide", "vast"))
+    script(
+        forgetful, play.judge_decides("APPROVED", dismissal), play.editor_replaces("wide", "vast")
+    )
 
     done = forgetful.call("answer", "one", "continue", "--resume")
 

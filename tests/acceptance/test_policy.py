@@ -4,16 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    DRAFT,
-    FlowProject,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import DRAFT, FlowProject
 from tests.acceptance.forked_program import ForkedProgram
 
 FLOW = """
@@ -37,15 +29,17 @@ def finished_run(
         flow_project = FlowProject(tmp_path_factory.mktemp("policy"), command_server, patch)
         flow_project.write_flow(FLOW)
         flow_project.constraints("clear", "tone", clear="behavior: {low: halt}\n")
-        low = issue("LOW", "wide", finding="Too wide.")
+        low = play.issue("LOW", "wide", finding="Too wide.")
         flow_project.script(
-            author_writes(),
-            critic_finds("clear", issue("HIGH", finding="Misspelt."), low, contains=DRAFT),
-            critic_finds("tone", issue("MEDIUM", finding="Rude."), contains=DRAFT),
-            critics_pass(),
-            judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
-            judge_decides("APPROVED"),
-            editor_replaces(),
+            play.author_writes(),
+            play.critic_finds(
+                "clear", play.issue("HIGH", finding="Misspelt."), low, contains=DRAFT
+            ),
+            play.critic_finds("tone", play.issue("MEDIUM", finding="Rude."), contains=DRAFT),
+            play.critics_pass(),
+            play.judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
+            play.judge_decides("APPROVED"),
+            play.editor_replaces(),
         )
         done = flow_project.run()
         assert done.code == 0, done.err

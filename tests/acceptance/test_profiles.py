@@ -175,14 +175,8 @@ def test_the_status_has_everything_that_a_program_needs(profile_project: Profile
     ("arguments", "words"),
     [
         (["init", "note"], ["'topic': is missing", "as topic=VALUE"]),
-        (["init", "note.py"], ["unknown profile 'note.py'"]),
         (["init", "note", "-c", "topic=a", "--name", "../x"], ["'../x'"]),
-        (
-            ["init", "note", "-c", "lines=x", "-c", "tone=rude"],
-            ["topic", "'lines'", "dry, warm"],
-        ),
-        (["init", "note", "-c", "topic"], ["'topic' is not NAME=VALUE"]),
-        (["init", "note", "-c", "topic=a", "-c", "topic=b"], ["twice"]),
+        (["init", "note", "-c", "lines=x", "-c", "tone=rude"], ["topic", "'lines'", "dry, warm"]),
         (["init", "note", "-c", "topic=a", "-c", "color=red"], ["color", "topic"]),
         (
             ["init", "note", "-c", "topic=a", "--planner", "cluade"],
@@ -192,8 +186,6 @@ def test_the_status_has_everything_that_a_program_needs(profile_project: Profile
         (["approve"], ["no sessions"]),
         (["status", "two"], ["two"]),
         (["reject"], ["--feedback"]),
-        (["show", "noet"], ["noet", "note"]),
-        (["validate", "ai", "cluade"], ["cluade", "claude"]),
         (["status", "--project-dir", "nowhere"], ["nowhere"]),
     ],
 )

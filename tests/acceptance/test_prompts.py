@@ -2,16 +2,8 @@
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    DRAFT,
-    FlowProject,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import DRAFT, FlowProject
 
 FLOW = """
 max_iterations: 2
@@ -30,12 +22,12 @@ def project(flow_project: FlowProject) -> FlowProject:
     flow_project.write_flow(FLOW)
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue("HIGH", finding="Misspelt."), contains=DRAFT),
-        critics_pass(),
-        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
-        judge_decides("APPROVED"),
-        editor_replaces(),
+        play.author_writes(),
+        play.critic_finds("clear", play.issue("HIGH", finding="Misspelt."), contains=DRAFT),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
+        play.judge_decides("APPROVED"),
+        play.editor_replaces(),
     )
     return flow_project
 
@@ -46,13 +38,13 @@ def test_the_prompts_of_a_run_are_those_that_were_sent(flow_project: FlowProject
     project.write_flow(f"{FLOW}{CLAUDE}rereview: changed\nverify: {{agent: codex}}\n")
     project.constraints("clear", "short")
     project.script(
-        author_writes(),
-        critic_finds("clear", issue("HIGH"), contains=DRAFT),
-        critic_finds("short", issue("MEDIUM"), contains=DRAFT),
+        play.author_writes(),
+        play.critic_finds("clear", play.issue("HIGH"), contains=DRAFT),
+        play.critic_finds("short", play.issue("MEDIUM"), contains=DRAFT),
         {"step": "verify", "text": '{"reason": "It is.", "confirmed": true}'},
-        critics_pass(),
-        judge_decides("REWRITE", bill="Fix it."),
-        editor_replaces(),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill="Fix it."),
+        play.editor_replaces(),
     )
     done = project.run()
     assert done.code == 0, done.err

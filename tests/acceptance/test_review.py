@@ -321,9 +321,7 @@ def test_files_of_the_settings_are_found_from_a_subfolder(
     assert "script.json" not in result.err
 
 
-def test_a_comment_that_ignores_an_unknown_rule_is_reported(
-    review_project: ReviewProject,
-) -> None:
+def test_a_comment_that_ignores_an_unknown_rule_is_reported(review_project: ReviewProject) -> None:
     """A rule that was misspelled or renamed was reported again and again, without a reason."""
     comments = "signoff: ignore tone/shure why\nsignoff: ignore sure\nsignoff: ignore tone\n"
     review_project.write("docs/a.md", f"One.\n{comments}")
@@ -347,10 +345,7 @@ def test_the_logs_hold_findings_and_verdicts_as_the_terminal_shows_them(
     log = review_project.call("logs", "one").out
     file = review_project.read(".signoff/runs/one/live.log")
 
-    for line in (
-        "HIGH tone/sure docs/a.md:3: Too sure.",
-        "policy: 1 finding open, 1 blocking",
-    ):
+    for line in ("HIGH tone/sure docs/a.md:3: Too sure.", "policy: 1 finding open, 1 blocking"):
         assert [text.count(f"  {line}\n") for text in (terminal, log, file)] == [1, 1, 1], line
 
 

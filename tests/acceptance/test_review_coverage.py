@@ -223,9 +223,7 @@ constraints: {dir: .signoff/constraints}
 """
 
 
-def test_a_pattern_of_files_that_matches_nothing_is_reported(
-    review_project: ReviewProject,
-) -> None:
+def test_a_pattern_of_files_that_matches_nothing_is_reported(review_project: ReviewProject) -> None:
     wrong = FLOW.replace('["docs/*.md"]', '["dcos/*.md", "docs/*.md", "!docs/c.md"]')
     review_project.write("own.yaml", wrong)
     told = "artifact.globs: 'dcos/*.md' matches no file"

@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    DRAFT,
-    FINAL,
-    FlowProject,
-    Rule,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject, Rule
 
 ROUTED = """
 constraints:
@@ -28,16 +18,6 @@ constraints:
       - {match: "*", agents: [codex]}
     priority_routing:
       - {range: [1, 2], agents: [claude]}
-"""
-RANGED = """
-constraints:
-  routing:
-    default_agents: [gemini]
-    rules:
-      - {match: "security*", agents: [claude, codex]}
-    priority_routing:
-      - {range: [2, 3], agents: [codex]}
-      - {range: [3, 4], agents: [claude]}
 """
 
 
@@ -75,15 +55,8 @@ def answer(flow_project: FlowProject, question: str, text: str) -> int:
                 *(("tone", "codex"), ("style", "codex"), ("facts", "gemini")),
             },
         ),
-        (
-            RANGED,
-            {
-                *(("security_web", "claude"), ("security_web", "codex")),
-                *(("tone", "codex"), ("style", "codex"), ("facts", "gemini")),
-            },
-        ),
     ],
-    ids=["default", "rules", "priorities"],
+    ids=["default", "rules"],
 )
 def test_every_routed_agent_reads_every_constraint(
     flow_project: FlowProject, routing: str, expected: set[tuple[str, str]]
@@ -91,7 +64,9 @@ def test_every_routed_agent_reads_every_constraint(
     """The constraint's own agents win, then routing rules, priorities and the default."""
     flow_project.write_flow(f"max_iterations: 2\n{routing}")
     flow_project.constraints("security_web", "tone", "style", "facts", facts="agents: [gemini]\n")
-    flow_project.script(author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
+    flow_project.script(
+        play.author_writes(FINAL), play.critics_pass(), play.judge_decides("APPROVED")
+    )
 
     done = flow_project.run()
 
@@ -124,10 +99,10 @@ def test_an_approval_that_violates_the_policy_is_not_valid(
     )
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue(severity)),
-        judge_decides("APPROVED"),
-        editor_replaces(),
+        play.author_writes(),
+        play.critic_finds("clear", play.issue(severity)),
+        play.judge_decides("APPROVED"),
+        play.editor_replaces(),
     )
 
     done = flow_project.run()
@@ -145,10 +120,10 @@ def test_each_entry_of_the_log_is_one_line(flow_project: FlowProject) -> None:
     flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue(), issue(evidence="wide", finding="Too wide.")),
-        judge_decides("REWRITE", bill="Fix it."),
-        editor_replaces(),
+        play.author_writes(),
+        play.critic_finds("clear", play.issue(), play.issue(evidence="wide", finding="Too wide.")),
+        play.judge_decides("REWRITE", bill="Fix it."),
+        play.editor_replaces(),
     )
     flow_project.run()
 
@@ -166,20 +141,20 @@ def script_same_findings(
     """Scripts a critic that reports the same issues after every fix."""
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes("The see is wide and deep and old and cold.\n"),
-        critic_finds("clear", *issues),
-        judge_decides("REWRITE", *decisions, bill="Fix it."),
-        editor_replaces("wide", "broad", times=1),
-        editor_replaces("deep", "profound", times=1),
-        editor_replaces("old", "aged", times=1),
-        editor_replaces("cold", "chilly"),
+        play.author_writes("The see is wide and deep and old and cold.\n"),
+        play.critic_finds("clear", *issues),
+        play.judge_decides("REWRITE", *decisions, bill="Fix it."),
+        play.editor_replaces("wide", "broad", times=1),
+        play.editor_replaces("deep", "profound", times=1),
+        play.editor_replaces("old", "aged", times=1),
+        play.editor_replaces("cold", "chilly"),
     )
 
 
 def test_a_finding_pursued_three_times_in_a_row_is_escalated(flow_project: FlowProject) -> None:
     """Models do not notice that they repeat themselves, and each iteration costs money."""
     flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
-    script_same_findings(flow_project, issue())
+    script_same_findings(flow_project, play.issue())
 
     done = flow_project.run()
 
@@ -191,13 +166,11 @@ def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) 
     """No edit can satisfy two critics that want opposite things."""
     flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
     both = (
-        issue("CRITICAL", id="clear-001"),
-        issue("CRITICAL", "wide", id="clear-002", finding="Too wide."),
+        play.issue("CRITICAL", id="clear-001"),
+        play.issue("CRITICAL", "wide", id="clear-002", finding="Too wide."),
     )
     script_same_findings(
-        flow_project,
-        *both,
-        decisions=({"issue_id": "clear-001", "competing_constraint": "short"},),
+        flow_project, *both, decisions=({"issue_id": "clear-001", "competing_constraint": "short"},)
     )
 
     done = flow_project.run()
@@ -206,35 +179,10 @@ def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) 
 
 
 @pytest.mark.parametrize(
-    ("edit", "why"),
-    [([], "changed nothing"), ([["see", "sea " * 40]], "changed the size by")],
-    ids=["unchanged", "grown"],
-)
-def test_an_implausible_edit_is_returned_once_and_then_a_human_decides(
-    flow_project: FlowProject, edit: list[list[str]], why: str
-) -> None:
-    """An agent may do nothing or rewrite everything, and still report success."""
-    flow_project.write_flow(f"max_iterations: 2\n{LOOP}")
-    flow_project.constraints("clear")
-    flow_project.script(
-        author_writes(),
-        critic_finds("clear", issue(), contains=DRAFT),
-        critics_pass(),
-        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
-        judge_decides("APPROVED"),
-        {"step": "refine", "edits": True, "edit": edit, "text": "Done."},
-    )
-
-    done = flow_project.run()
-
-    assert (done.code, questions(flow_project)) == (10, ["validation_failed"])
-    assert flow_project.call_fields("step").count("refine") == 3
-    assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
-
-
-@pytest.mark.parametrize(
     ("damage", "why"),
     [
+        ("nothing", "changed nothing"),
+        ("grown", "changed the size by"),
         ("deleted", "changed nothing"),
         ("emptied", "changed nothing"),
         ("blanked", "changed nothing"),
@@ -255,9 +203,9 @@ def test_a_fixer_that_damages_its_file_is_told_once_and_then_a_human_decides(
     )
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes(draft),
-        critic_finds("clear", issue()),
-        judge_decides("REWRITE", bill="Fix it."),
+        play.author_writes(draft),
+        play.critic_finds("clear", play.issue()),
+        play.judge_decides("REWRITE", bill="Fix it."),
         {"step": "refine", "edits": True, "damage": damage, "text": "Done."},
     )
 
@@ -279,13 +227,13 @@ def test_a_human_decides_about_an_implausible_edit(flow_project: FlowProject, ch
     flow_project.constraints("clear")
     grown = f"{'The sea. ' * 9}\n"
     flow_project.script(
-        author_writes(FINAL, contains="<<<BILL_OF_WORK"),
-        author_writes(),
-        critic_finds("clear", issue(), contains=DRAFT),
-        critics_pass(),
-        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
-        judge_decides("APPROVED"),
-        editor_replaces("The see is wide.", grown.strip()),
+        play.author_writes(FINAL, contains="<<<BILL_OF_WORK"),
+        play.author_writes(),
+        play.critic_finds("clear", play.issue(), contains=DRAFT),
+        play.critics_pass(),
+        play.judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
+        play.judge_decides("APPROVED"),
+        play.editor_replaces("The see is wide.", grown.strip()),
     )
     flow_project.run()
 
@@ -310,7 +258,9 @@ def test_tensions_and_instructions_reach_the_judge(flow_project: FlowProject) ->
         "output: {dir: out, filename: sea.md}\n"
     )
     flow_project.constraints("clear")
-    flow_project.script(author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
+    flow_project.script(
+        play.author_writes(FINAL), play.critics_pass(), play.judge_decides("APPROVED")
+    )
 
     done = flow_project.run()
 

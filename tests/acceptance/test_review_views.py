@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    FlowProject,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import FlowProject
 from tests.acceptance.forked_program import ForkedProgram
 
 DRAFT = "# The see\n\nIt is wide.\n\x1b[31mIt is 深い \U0001f30a loud.\n"
@@ -41,16 +34,20 @@ def project(
         opened = FlowProject(tmp_path_factory.mktemp("views"), command_server, patch)
         opened.write_flow(FLOW)
         opened.constraints("clear", "tone")
-        loud = issue("LOW", "\U0001f30a loud", finding="Too \x1b[2Jloud.", suggested_fix="calm")
+        loud = play.issue(
+            "LOW", "\U0001f30a loud", finding="Too \x1b[2Jloud.", suggested_fix="calm"
+        )
         dismissed = {"issue_id": "tone-001", "status": "dismissed", "rationale": "It is a storm."}
         opened.script(
-            author_writes(DRAFT),
-            critic_finds("clear", issue("HIGH", "The see", rule_id="words"), contains="# The see"),
-            critic_finds("tone", loud, contains="# The see"),
-            critics_pass(),
-            judge_decides("REWRITE", dismissed, bill="Fix the see.", contains="# The see"),
-            judge_decides("APPROVED"),
-            editor_replaces(),
+            play.author_writes(DRAFT),
+            play.critic_finds(
+                "clear", play.issue("HIGH", "The see", rule_id="words"), contains="# The see"
+            ),
+            play.critic_finds("tone", loud, contains="# The see"),
+            play.critics_pass(),
+            play.judge_decides("REWRITE", dismissed, bill="Fix the see.", contains="# The see"),
+            play.judge_decides("APPROVED"),
+            play.editor_replaces(),
         )
         done = opened.run()
         assert done.code == 0, done.err

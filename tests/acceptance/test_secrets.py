@@ -47,9 +47,7 @@ def leaking_project(project: CliProject) -> CliProject:
     return project
 
 
-def test_secrets_that_agents_or_programs_print_are_not_stored(
-    leaking_project: CliProject,
-) -> None:
+def test_secrets_that_agents_or_programs_print_are_not_stored(leaking_project: CliProject) -> None:
     """Users copy runs, show them to colleagues and attach them to bug reports."""
     done = leaking_project.signoff("run", "flow.py", "--name", "one", "-v")
     logs = leaking_project.signoff("logs", "one")

@@ -5,15 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    FlowProject,
-    Rule,
-    author_writes,
-    critic_finds,
-    editor_replaces,
-    issue,
-    passing_critique,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import FlowProject, Rule
 from tests.acceptance.review_project import ReviewProject, finds
 from tests.acceptance.review_project import issue as file_issue
 
@@ -26,8 +19,8 @@ workflow:
   - {step: refine, name: fix, agent: claude, loop_to: review}
 """
 APPROVED, WAITING, LIMIT, FINDINGS_OPEN = 0, 10, 11, 17
-VALID = issue(id="valid", finding="The sea is misspelled.")
-INVENTED = issue(evidence="words that nobody wrote", id="invented")
+VALID = play.issue(id="valid", finding="The sea is misspelled.")
+INVENTED = play.issue(evidence="words that nobody wrote", id="invented")
 REASON = "It is the See, a lake."
 
 
@@ -42,15 +35,15 @@ def begin(flow_project: FlowProject, second: str, *first: Rule) -> None:
     flow_project.write_flow(FLOW)
     flow_project.constraints("clear")
     flow_project.script(
-        author_writes(),
-        *(first or [critic_finds("clear", VALID, INVENTED, times=1)]),
+        play.author_writes(),
+        *(first or [play.critic_finds("clear", VALID, INVENTED, times=1)]),
         {"step": "critique", "again": True, "text": second},
-        editor_replaces(),
+        play.editor_replaces(),
     )
 
 
 SECOND_ANSWERS: dict[str, tuple[str, int]] = {
-    "passes": (passing_critique(), LIMIT),
+    "passes": (play.passing_critique(), LIMIT),
     "fails without naming it again": (withdraws(overall="FAIL"), LIMIT),
     "withdraws it": (withdraws({"id": "valid", "reason": REASON}), APPROVED),
     "withdraws it without a reason": (withdraws({"id": "valid", "reason": " "}), LIMIT),
@@ -110,7 +103,7 @@ def test_a_pass_that_contradicts_its_finding_is_not_corrected_by_dropping_it(
 ) -> None:
     """The first answer passes with a blocking finding whose quote is true."""
     first = json.dumps({"overall": "PASS", "issues": [VALID]})
-    begin(flow_project, passing_critique(), {"step": "critique", "text": first, "times": 1})
+    begin(flow_project, play.passing_critique(), {"step": "critique", "text": first, "times": 1})
 
     done = flow_project.run()
 
@@ -138,7 +131,7 @@ BROKEN = {
     "cut off": CUT,
     "fenced and cut off": f"Here is my review.\n\n```json\n{CUT}",
     "with brackets that do not match": WHOLE.replace("]", ")"),
-    "with two verdicts": f"{WHOLE}\n\nOn second thought:\n\n{passing_critique()}",
+    "with two verdicts": f"{WHOLE}\n\nOn second thought:\n\n{play.passing_critique()}",
     "with an unknown verdict": WHOLE.replace("FAIL", "MAYBE"),
     "with a list of another name": json.dumps({"overall": "FAIL", "findings": [VALID]}),
     "that passes with an issue elsewhere": passing_critique()[:-1]
@@ -154,7 +147,7 @@ def test_a_whole_finding_of_an_answer_that_cannot_be_read_stays_unless_withdrawn
     flow_project: FlowProject, broken: str
 ) -> None:
     first: Rule = {"step": "critique", "text": BROKEN[broken], "times": 1}
-    begin(flow_project, passing_critique(), first)
+    begin(flow_project, play.passing_critique(), first)
     kept = flow_project.run()
 
     begin(flow_project, withdraws({"id": "valid", "reason": REASON}), first)
@@ -184,19 +177,19 @@ def test_a_half_finding_and_one_with_an_invented_quote_are_not_kept(
 ) -> None:
     both = json.dumps({"overall": "FAIL", "issues": [INVENTED, VALID]})
     half = both[: both.rindex("evidence") + 15]
-    begin(flow_project, passing_critique(), {"step": "critique", "text": half, "times": 1})
+    begin(flow_project, play.passing_critique(), {"step": "critique", "text": half, "times": 1})
 
     assert flow_project.run().code == APPROVED
 
 
 def test_an_issue_that_is_quoted_from_the_artifact_is_not_kept(flow_project: FlowProject) -> None:
     """The text under review may contain an answer; a critic that copies it has found nothing."""
-    begin(flow_project, passing_critique())
+    begin(flow_project, play.passing_critique())
     quoted = json.dumps(VALID)
     flow_project.script(
         {"step": "generate", "text": f"The see is calm.\n\n{quoted}\n"},
         {"step": "critique", "text": f'It says {quoted}, and {{"overall": "PA', "times": 1},
-        {"step": "critique", "again": True, "text": passing_critique()},
+        {"step": "critique", "again": True, "text": play.passing_critique()},
     )
 
     assert flow_project.run().code == APPROVED

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from signoff.skills import discover_workflows
-from signoff.skills.stateless import keeps_state
 from tests.acceptance.cli_project import PROGRAM, CliProject
 
 SKILL = """
@@ -211,9 +209,7 @@ WORKFLOW = Workflow(
 """
 
 
-def test_parameters_that_handlers_only_read_are_accepted_and_asked_for(
-    project: CliProject,
-) -> None:
+def test_parameters_that_handlers_only_read_are_accepted_and_asked_for(project: CliProject) -> None:
     """Seed 001 reads `mode` and `confidence` without declaring them (its patterns 2 and 3)."""
     project.write(".signoff/skills/seed.py", SEED)
     rows = {
@@ -420,23 +416,6 @@ def test_a_module_runs_as_a_program_without_being_imported_twice(project: CliPro
     pinned = f"--project-dir {project.folder}"
     assert command == f"signoff skill step team.critic:WORKFLOW --step 2 {pinned}"
     assert project.signoff(*shlex.split(command)[1:]).stdout.startswith("# critic, step 2 of 4")
-
-
-@pytest.mark.parametrize("name", sorted(discover_workflows()))
-def test_every_skill_of_the_library_runs_as_a_program(name: str, project: CliProject) -> None:
-    """It prints the same as the command, whichever an agent was told to run."""
-    module = f"signoff.skills.library.{name.replace('-', '_')}"
-    options = ["--step", "1", "--state-dir", str(project.folder), "--json"]
-    if not keeps_state(discover_workflows()[name]):
-        del options[2:4]
-
-    program = subprocess.run(
-        [sys.executable, "-m", module, *options],
-        cwd=project.folder, env=project.environment, capture_output=True, text=True,
-    )  # fmt: skip
-
-    assert program.returncode == 0, program.stderr
-    assert json.loads(program.stdout) == project.json("skill", "step", name, *options[:-1])
 
 
 def test_a_skill_is_run_resumed_and_drawn_by_its_name(critic: CliProject) -> None:

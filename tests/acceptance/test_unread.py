@@ -2,15 +2,8 @@
 
 import pytest
 
-from tests.acceptance.flow_project import (
-    FlowProject,
-    author_writes,
-    critic_finds,
-    critics_pass,
-    editor_replaces,
-    issue,
-    judge_decides,
-)
+from tests.acceptance import flow_project as play
+from tests.acceptance.flow_project import FlowProject
 
 STEPS = """
 workflow:
@@ -33,12 +26,12 @@ def test_a_constraint_that_a_halt_skipped_is_read_before_an_approval(
     flow_project.constraints("a", "b", a=HALT)
     dismissed = {"issue_id": "a-001", "status": "dismissed", "rationale": "It is meant so."}
     flow_project.script(
-        author_writes(),
-        critic_finds("a", issue(evidence="is wide", id="a-001")),
-        critic_finds("b", issue("CRITICAL", id="b-001"), times=1),
-        critics_pass(),
-        judge_decides("APPROVED", dismissed),
-        editor_replaces(),
+        play.author_writes(),
+        play.critic_finds("a", play.issue(evidence="is wide", id="a-001")),
+        play.critic_finds("b", play.issue("CRITICAL", id="b-001"), times=1),
+        play.critics_pass(),
+        play.judge_decides("APPROVED", dismissed),
+        play.editor_replaces(),
     )
 
     done = flow_project.run()
@@ -61,10 +54,10 @@ def test_a_text_that_was_changed_after_its_review_is_read_again(flow_project: Fl
     )
     flow_project.constraints("a")
     flow_project.script(
-        author_writes(),
-        critic_finds("a", issue(id="a-001"), times=1),
-        critic_finds("a", issue("CRITICAL", "The sea", id="a-002")),
-        editor_replaces(),
+        play.author_writes(),
+        play.critic_finds("a", play.issue(id="a-001"), times=1),
+        play.critic_finds("a", play.issue("CRITICAL", "The sea", id="a-002")),
+        play.editor_replaces(),
     )
 
     done = flow_project.run()
@@ -92,7 +85,7 @@ def test_a_flow_that_could_pass_without_a_review_is_refused(
     steps, constraints = UNREVIEWED_FLOWS[case]
     flow_project.write_flow(f"workflow:\n  - {{step: generate, agent: claude}}\n{steps}")
     flow_project.constraints(*constraints)
-    flow_project.script(author_writes(), critics_pass())
+    flow_project.script(play.author_writes(), play.critics_pass())
 
     checked = flow_project.call("validate", "flow.yaml")
     done = flow_project.run()
@@ -109,7 +102,7 @@ def test_a_flow_that_allows_it_says_so_in_its_result(flow_project: FlowProject, 
     start = "allow_unreviewed: true\nworkflow:\n  - {step: generate, agent: claude}\n"
     flow_project.write_flow(start + steps)
     flow_project.constraints(*constraints)
-    flow_project.script(author_writes(), critics_pass())
+    flow_project.script(play.author_writes(), play.critics_pass())
 
     done = flow_project.run()
 
@@ -136,8 +129,8 @@ def test_a_judges_reply_that_no_machine_could_hold_is_sent_back(flow_project: Fl
     levels = "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]\n" for n in range(40))
     bomb = f"=== ADJUDICATION ===\nstatus: APPROVED\na0: &a0 [x]\n{levels}"
     flow_project.script(
-        author_writes(),
-        critic_finds("a", issue(id="a-001")),
+        play.author_writes(),
+        play.critic_finds("a", play.issue(id="a-001")),
         {"step": "adjudicate", "text": bomb},
     )
 

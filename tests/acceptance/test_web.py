@@ -3,14 +3,11 @@
 import json
 import os
 import signal
-import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -88,47 +85,6 @@ def test_an_open_stream_does_not_keep_the_server_from_stopping(folder: Path) -> 
             response = stream.__enter__()
             assert next(response.iter_text()).startswith("retry:")
         stream.__exit__(None, None, None)
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to count")
-def test_a_client_that_connects_again_and_again_leaves_nothing_behind(folder: Path) -> None:
-    """Each connection is cut off in the middle of its stream, as a bad network does it."""
-    with server(folder) as serving, httpx.Client(trust_env=False, timeout=60) as client:
-        client.get(serving["link"])
-        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-        cut_off_stream(serving["url"], cookie)
-        before = resources_of(serving["pid"])
-
-        for _ in range(100):
-            cut_off_stream(serving["url"], cookie)
-
-        # Some files and threads are kept for the next request, but not one for each.
-        most = {name: number + 10 for name, number in before.items()}
-        wait_until(
-            lambda: all(n <= most[name] for name, n in resources_of(serving["pid"]).items()),
-            "the end of the connections",
-        )
-        assert client.get(serving["url"]).status_code == 200
-
-
-def cut_off_stream(url: str, cookie: str) -> None:
-    """Opens a stream, and drops the connection after its first bytes without a word."""
-    address = urlsplit(url)
-    assert address.hostname is not None
-    with socket.create_connection((address.hostname, address.port or 80), timeout=60) as connection:
-        head = f"GET /events HTTP/1.1\r\nhost: {address.netloc}\r\ncookie: {cookie}\r\n\r\n"
-        connection.sendall(head.encode())
-        received = b""
-        while b"retry:" not in received:
-            part = connection.recv(4096)
-            assert part, received
-            received += part
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-def resources_of(pid: str) -> dict[str, int]:
-    """Returns how many files, connections and threads a process has."""
-    return {name: len(list(Path(f"/proc/{pid}/{name}").iterdir())) for name in ("fd", "task")}
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,6 @@ from tests.agent_suite.timeouts import CancelTests, TimeoutTests
 
 
 class AgentSuite(
-    AnswerTests,
-    TruncationTests,
-    AgentTextTests,
-    FaultTests,
-    CancelTests,
-    TimeoutTests,
-    SecretTests,
+    AnswerTests, TruncationTests, AgentTextTests, FaultTests, CancelTests, TimeoutTests, SecretTests
 ):
     """All tests of an agent."""

@@ -18,12 +18,7 @@ PURE_STDLIB = frozenset(
     unicodedata
     """.split()
 )
-OWN = (
-    "signoff.core",
-    "signoff.errors",
-    "signoff.remedies",
-    "signoff.tagged_json",
-)
+OWN = ("signoff.core", "signoff.errors", "signoff.remedies", "signoff.tagged_json")
 COMPUTES_ONLY = {"codec.py": {"orjson"}, "digest.py": {"orjson"}}
 
 CLOCK_READS = frozenset(

@@ -7,29 +7,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 FORBIDDEN_ARROWS = [
-    ("core", "runtime"),
-    ("errors", "core"),
-    ("runtime", "store"),
-    ("runtime", "agents"),
-    ("store", "agents"),
-    ("review", "flows"),
-    ("flows", "skills"),
-    ("contracts", "app"),
-    ("contracts", "guarded_db"),
-    ("flows", "guarded_db"),
-    ("guarded_db", "contracts"),
-    ("guarded_db", "core"),
-    ("guarded_db", "runtime"),
-    ("app", "testing"),
-    ("app", "api"),
-    ("exports", "app"),
-    ("exports", "flows"),
-    ("observers", "app"),
-    ("exports", "observers"),
-    ("telemetry", "exports"),
-    ("testing", "cli"),
-    ("web", "cli"),
-    ("mcp", "web"),
+    tuple(arrow.split(">"))
+    for arrow in """
+    core>runtime errors>core runtime>store runtime>agents store>agents review>flows
+    flows>skills contracts>app contracts>guarded_db flows>guarded_db guarded_db>contracts
+    guarded_db>core guarded_db>runtime app>testing app>api exports>app exports>flows
+    observers>app exports>observers telemetry>exports testing>cli web>cli mcp>web
+    """.split()
 ]
 
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]

@@ -6,13 +6,7 @@ import pytest
 
 from signoff.agents.anthropic import AnthropicModel
 from signoff.core.effects import AgentRequest, ProductPrompt
-from signoff.errors import (
-    AgentAuth,
-    AgentBadOutput,
-    AgentBadRequest,
-    AgentError,
-    AgentTransient,
-)
+from signoff.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
 from signoff.review.constraint import Constraint
 from signoff.review.prompts import critic_prompt
 from tests.agent_harness import TextReply, ask, call_for

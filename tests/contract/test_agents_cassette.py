@@ -11,20 +11,7 @@ from signoff.runtime.ports import Agent, Call
 from signoff.testing import CassetteAgent
 from tests.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
 from tests.agent_suite.faults import FaultTests
-from tests.agent_suite.timeouts import CancelTests
 from tests.contract.test_agents_scripted import ScriptedHarness
-
-
-class RecordingHarness(ScriptedHarness):
-    """Calls the agent through a recording cassette."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__()
-        self._file = file
-
-    def agent(self, *, timeout: float | None = None) -> Agent:
-        inner = super().agent(timeout=timeout)
-        return CassetteAgent(file=self._file, agent=inner, mode="record", name="model")
 
 
 class ReplayingHarness(ScriptedHarness):
@@ -71,12 +58,6 @@ def _key(outcome: Reply | AgentError) -> Any:
 class UnusedAgent:
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         raise AssertionError("a replay calls no agent")
-
-
-class TestRecording(AnswerTests, TruncationTests, AgentTextTests, FaultTests, CancelTests):
-    @pytest.fixture
-    def harness(self, tmp_path: Path) -> RecordingHarness:
-        return RecordingHarness(tmp_path / "tape.yaml")
 
 
 class TestReplaying(AnswerTests, TruncationTests, AgentTextTests, FaultTests):

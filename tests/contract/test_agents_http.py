@@ -121,9 +121,7 @@ async def test_an_invalid_key_is_not_repeated_in_the_error(
     assert "hunter2" not in str(raised.value)
 
 
-async def test_the_retry_time_of_a_busy_server_is_passed_on(
-    harness: HttpHarness,
-) -> None:
+async def test_the_retry_time_of_a_busy_server_is_passed_on(harness: HttpHarness) -> None:
     """An earlier retry would be refused again and waste an attempt."""
     await harness.set_behaviors(Refusal(Fault.BUSY, seconds=30))
 
@@ -238,9 +236,7 @@ async def test_a_server_that_is_not_there_is_not_healthy(harness: HttpHarness) -
     assert health.remedy
 
 
-async def test_the_error_for_a_missing_model_lists_the_others(
-    harness: HttpHarness,
-) -> None:
+async def test_the_error_for_a_missing_model_lists_the_others(harness: HttpHarness) -> None:
     """A user who mistyped a model sees the existing ones."""
     names = tuple(await harness.create().models())
     await harness.set_behaviors(Refusal(Fault.NO_MODEL))

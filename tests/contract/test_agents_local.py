@@ -11,12 +11,7 @@ from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.owner import birth_of
 from tests.agent_harness import Hang, Harness, TextReply, ask
 from tests.agent_suite.answers import SCHEMA, AgentTextTests, AnswerTests, TruncationTests
-from tests.agent_suite.timeouts import (
-    CancelTests,
-    TimeoutTests,
-    remaining_calls,
-    wait_for_request,
-)
+from tests.agent_suite.timeouts import CancelTests, TimeoutTests, remaining_calls, wait_for_request
 from tests.contract.local_harness import RUNNER, LocalHarness
 from tests.patience import SkippingLoop
 
@@ -194,9 +189,7 @@ async def test_a_prompt_that_does_not_fit_says_by_how_much(harness: LocalHarness
         await ask(harness.agent())
 
 
-async def test_a_schema_without_a_grammar_is_an_invalid_request(
-    harness: LocalHarness,
-) -> None:
+async def test_a_schema_without_a_grammar_is_an_invalid_request(harness: LocalHarness) -> None:
     """Without the grammar a model this small never fits a schema."""
     harness.play({"raises": "unsupported $ref"})
 

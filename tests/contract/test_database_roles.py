@@ -167,9 +167,7 @@ def test_names_in_the_sql_are_quoted() -> None:
 # Poolers
 
 
-def test_everything_works_behind_a_pooler_in_transaction_mode(
-    pooled_address: str,
-) -> None:
+def test_everything_works_behind_a_pooler_in_transaction_mode(pooled_address: str) -> None:
     """Each transaction may get another session: nothing may be left in one."""
     refused = []
 

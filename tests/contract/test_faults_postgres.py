@@ -28,7 +28,6 @@ from signoff.core.outcome import Status
 from signoff.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime import engine
 from signoff.runtime.journal import events_in
-from signoff.runtime.ports import SystemClock
 from signoff.runtime.store_port import Owner
 from signoff.store.postgres import leases
 from signoff.store.postgres import store as postgres_store
@@ -169,11 +168,10 @@ def is_done(project: Project, name: str = "one") -> Callable[[], bool]:
 
 
 @contextmanager
-def working(root: Path, warnings: list[str] | None = None, ahead: float = 0.0) -> Iterator[None]:
-    """Runs a worker in a thread, until the end of the block; its clock may be ahead."""
+def working(root: Path, warnings: list[str] | None = None) -> Iterator[None]:
+    """Runs a worker in a thread, until the end of the block."""
     loop, seen = asyncio.new_event_loop(), [] if warnings is None else warnings
-    with open_project(root, _environment(root)) as opened:
-        project = replace(opened, clock=_Clock(ahead))
+    with open_project(root, _environment(root)) as project:
         task = loop.create_task(QueueWorker(project, slots=2, warn=seen.append).work())
 
         def work() -> None:
@@ -190,15 +188,6 @@ def working(root: Path, warnings: list[str] | None = None, ahead: float = 0.0) -
                 loop.call_soon_threadsafe(task.cancel)
             thread.join()
             loop.close()
-
-
-class _Clock(SystemClock):
-    def __init__(self, ahead: float) -> None:
-        super().__init__()
-        self._ahead = ahead
-
-    def now(self) -> float:
-        return super().now() + self._ahead
 
 
 # The server
@@ -424,28 +413,6 @@ def test_a_worker_that_is_paused_past_its_lease_loses_its_run_and_its_reply_is_k
     (late,) = project.store.late(run).values()
     assert f"answer of {paused.pid}" in late
     assert [int(pid) for *_, pid in calls(project)] == [paused.pid, os.getpid()]
-
-
-def test_a_worker_whose_clock_is_ten_minutes_ahead_takes_no_run_from_a_living_one(
-    project: Project, other_host: None
-) -> None:
-    """Leases end by the server's clock; those of the hosts may be wrong."""
-    root = project.home.root
-    with working(root, ahead=-TEN_MINUTES):
-        queue(project, "one")
-        wait_until(lambda: calls(project), "the call")
-        owner = project.store.row("one").owner
-        with working(root, ahead=TEN_MINUTES):
-            wait_until(lambda: len(living_workers(project.store)) == 2, "the second worker")
-            queue(project, "two", "three", "four")
-            # Only both together have slots for four runs, so the second one has looked.
-            wait_until(lambda: len(calls(project)) == 4, "the other calls")
-            assert project.store.row("one").owner == owner
-            let_go(project)
-            for name in ("one", "two", "three", "four"):
-                wait_until(is_done(project, name), "the end of the runs")
-
-    assert len(calls(project)) == 4
 
 
 def test_the_run_of_a_dead_host_is_continued_on_another(project: Project) -> None:

@@ -18,9 +18,7 @@ from signoff.pair import (
 )
 from signoff.pair.config import ENVIRONMENT
 from signoff.testing import FrozenClock, MemoryStore
-from tests.agent_harness import (
-    TruncatedReply,
-)
+from tests.agent_harness import TruncatedReply
 from tests.stubs.pair_server import MODEL, PairServer, script
 
 TASK = "eco-friendly water bottles"

@@ -139,9 +139,7 @@ def test_several_statements_in_one_text_are_refused_by_the_server_too(
     assert library.titles() == BEFORE
 
 
-def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(
-    library: Library,
-) -> None:
+def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(library: Library) -> None:
     """The run is resumed later, and does the work once."""
 
     def broken(view: Tables) -> bool:

@@ -13,7 +13,6 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.remedies import SetUpStore
-from signoff.runtime.owner import is_alive, this_process
 from signoff.store.connection import Migration
 from signoff.store.postgres import schema
 from signoff.store.postgres import store as postgres_store
@@ -21,13 +20,7 @@ from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
 from tests.store_suite import StoreSuite
-from tests.store_suite.journal_writer import (
-    ANN,
-    JournalWriter,
-    NewStore,
-    new_request,
-    start_run,
-)
+from tests.store_suite.journal_writer import ANN, JournalWriter, NewStore, new_request, start_run
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.pgbouncer import program as pgbouncer_program
 from tests.stubs.pgbouncer import running_pgbouncer
@@ -286,36 +279,6 @@ def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> Non
         PostgresStore(url)
 
     assert caught.value.remedies == (SetUpStore(),)
-
-
-def test_a_claim_reads_the_first_runs_of_a_long_queue_and_not_all_of_it(
-    store: PostgresStore, url: str
-) -> None:
-    """Otherwise each of many workers would read the queue of a whole company for every run."""
-    schema, count = read_address(url).schema, 2_000
-    columns = "name, workflow, target, definition, description, created_at"
-    with _admin(url) as admin:
-        admin.execute(
-            f"INSERT INTO {schema}.runs ({columns}, updated_at, status, needs) "
-            f"SELECT 'run-' || n, 'w', 't', 'd', '', n, {count} - n, 'queued', '[]' "
-            f"FROM generate_series(1, {count}) AS n"
-        )
-        admin.execute(f"ANALYZE {schema}.runs")
-        before = _rows_read(admin, schema)
-
-        claimed = store.claim(this_process(), [], is_alive, 2)
-
-        assert [row.name for row in claimed] == [f"run-{count}", f"run-{count - 1}"]
-        store._server.perform(lambda session: session.rows("SELECT pg_stat_force_next_flush()"))
-        assert 0 < _rows_read(admin, schema) - before < 50
-
-
-def _rows_read(admin: "psycopg.Connection[tuple[object, ...]]", schema: str) -> int:
-    read = "seq_tup_read + coalesce(idx_tup_fetch, 0)"
-    table = f"schemaname = '{schema}' AND relname = 'runs'"
-    ((rows,),) = admin.execute(f"SELECT {read} FROM pg_stat_user_tables WHERE {table}").fetchall()
-    assert isinstance(rows, int)
-    return rows
 
 
 def test_a_schema_with_a_dangerous_name_is_rejected() -> None:

@@ -25,11 +25,5 @@ def crash_at(
 ) -> Survival:
     """Kills a process at one write, then lets fresh processes continue to the end."""
     return crash.crash_at(
-        story,
-        directory,
-        at=at,
-        when=when,
-        again=again,
-        timeout=timeout,
-        new_store=server_stores(),
+        story, directory, at=at, when=when, again=again, timeout=timeout, new_store=server_stores()
     )

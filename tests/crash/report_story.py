@@ -88,9 +88,7 @@ WORKFLOW = Workflow(
         next={OK: "publish", ITERATE: Edge("draft", bound=3, starts_iteration=True)},
     ),
     StepDef(
-        "publish",
-        handler=publish,
-        gate=Gate("Publish?", [GateOption("yes", None)], ["final"]),
+        "publish", handler=publish, gate=Gate("Publish?", [GateOption("yes", None)], ["final"])
     ),
 )
 

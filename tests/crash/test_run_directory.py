@@ -65,9 +65,7 @@ def count_writes(root: Path) -> int:
     return disk.done
 
 
-def test_a_run_directory_matches_the_journal_after_a_kill_at_any_write(
-    tmp_path: Path,
-) -> None:
+def test_a_run_directory_matches_the_journal_after_a_kill_at_any_write(tmp_path: Path) -> None:
     """A log with a missing or repeated line is useless."""
     last = count_writes(tmp_path / "undisturbed")
     assert last > 40
@@ -119,9 +117,7 @@ def test_a_kill_while_an_old_directory_is_moved_away_loses_no_file(
     assert tree(tmp_path / "runs" / "demo") == tree(tmp_path / "fresh" / "demo")
 
 
-def test_concurrent_writers_leave_a_correct_directory(
-    tmp_path: Path,
-) -> None:
+def test_concurrent_writers_leave_a_correct_directory(tmp_path: Path) -> None:
     """The runner and `show` in another terminal may update the directory at the same time."""
     store = MemoryStore()
     story = Story(store).begin()

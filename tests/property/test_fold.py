@@ -60,11 +60,7 @@ anything_that_happens = st.one_of(
         st.none() | words,
     ),
     st.builds(
-        ev.EffectStarted,
-        effects,
-        st.sampled_from(EffectKind),
-        words,
-        attempt=st.integers(1, 2),
+        ev.EffectStarted, effects, st.sampled_from(EffectKind), words, attempt=st.integers(1, 2)
     ),
     st.builds(ev.EffectRunning, effects, st.just({"pid": 1})),
     st.builds(ev.EffectAttemptFailed, effects, st.just({"type": "AgentTransient"}), usages),

@@ -16,12 +16,7 @@ DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 GUARDS = {dialect: Guard(dialect) for dialect in DIALECTS}
 
 READS = frozenset(
-    {
-        sqlite3.SQLITE_SELECT,
-        sqlite3.SQLITE_READ,
-        sqlite3.SQLITE_FUNCTION,
-        sqlite3.SQLITE_RECURSIVE,
-    }
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 )
 UNSPELLABLE = ("comments", "nonsense")
 """Attacks that other blanks turn into something harmless."""

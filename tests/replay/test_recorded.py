@@ -83,9 +83,7 @@ async def test_recorded_calls_are_not_repeated(
 
 
 @pytest.mark.skipif(sys.version_info[:2] != PYTHON, reason="code reads otherwise in this Python")
-async def test_a_definition_that_has_not_changed_is_the_same_to_every_version(
-    store: Store,
-) -> None:
+async def test_a_definition_that_has_not_changed_is_the_same_to_every_version(store: Store) -> None:
     """Users should not have to adopt a change after an upgrade."""
     assert store.row("story").definition == STORY.digest
 

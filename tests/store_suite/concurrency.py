@@ -9,12 +9,7 @@ from typing import TypeVar
 
 from signoff.errors import InvalidAnswer, RunBusy
 from signoff.runtime.store_port import Owner, Store
-from tests.store_suite.journal_writer import (
-    JournalWriter,
-    StoreFixture,
-    new_request,
-    start_run,
-)
+from tests.store_suite.journal_writer import JournalWriter, StoreFixture, new_request, start_run
 
 T = TypeVar("T")
 THREADS = 8

@@ -7,20 +7,8 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy
 from signoff.remedies import CancelRun
-from signoff.runtime.store_port import (
-    LEASE_SECONDS,
-    SILENT_SECONDS,
-    DispatchToken,
-    Owner,
-    Store,
-)
-from tests.store_suite.journal_writer import (
-    ANN,
-    BOB,
-    JournalWriter,
-    StoreFixture,
-    start_run,
-)
+from signoff.runtime.store_port import LEASE_SECONDS, SILENT_SECONDS, DispatchToken, Owner, Store
+from tests.store_suite.journal_writer import ANN, BOB, JournalWriter, StoreFixture, start_run
 
 ENDED = -9.0
 """The seconds of a lease that has ended already."""

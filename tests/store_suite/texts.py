@@ -9,12 +9,7 @@ import pytest
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.runtime.store_port import Store
-from tests.store_suite.journal_writer import (
-    JournalWriter,
-    StoreFixture,
-    new_request,
-    start_run,
-)
+from tests.store_suite.journal_writer import JournalWriter, StoreFixture, new_request, start_run
 
 HOSTILE = {
     "nul": "before\x00after",

@@ -13,12 +13,7 @@ from signoff.core.spend import LedgerEntry
 from signoff.errors import RunBusy, StoreDamaged, StoreError, UnknownName
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
-from tests.store_suite.journal_writer import (
-    ANN,
-    StoreFixture,
-    new_request,
-    start_run,
-)
+from tests.store_suite.journal_writer import ANN, StoreFixture, new_request, start_run
 
 
 class UpkeepTests(StoreFixture):

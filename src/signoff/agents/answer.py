@@ -148,6 +148,8 @@ def judge(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Reply:
     try:
         value = _parse(answer, schema)
     except AgentBadOutput as error:
+        # It was billed like any other answer. Without its cost, the limits would believe that it
+        # was free.
         raise with_usage(error, answer.usage) from error.__cause__
     return Reply(answer.text, value, answer.usage, answer.session, answer.finish)
 
@@ -213,6 +215,7 @@ class StreamedAnswer:
 
 
 def _parse(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
+    # The order matters: a refusal, or the first half of an answer, may happen to be valid JSON.
     if answer.declined:
         raise AgentBadOutput(f"the model refused to answer: {answer.declined:.300}")
     if answer.cut_off:

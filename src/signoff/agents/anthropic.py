@@ -133,6 +133,8 @@ def _system(request: AgentRequest) -> str | list[dict[str, Any]]:
 
 def _content(prompt: str, request: AgentRequest) -> str | list[dict[str, Any]]:
     """Returns the user's message: the shared part in a block of its own, marked for the cache."""
+    # A mark covers everything up to the end of its block, so what requests share needs a block of
+    # its own.
     shared, own = prompt[: request.shared], prompt[request.shared :]
     if not shared.strip() or not own.strip() or not _may_be_cached((request.system or "") + shared):
         return prompt
@@ -171,6 +173,8 @@ class _StreamedMessage(StreamedAnswer):
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
                 self._add_usage(event.get("usage"))
+            # Only this event ends a message. A stream that breaks off earlier has no reason to
+            # stop, and its text is refused.
             case "message_stop":
                 self.finish = self._stop_reason
                 self.declined = "it gave no reason" if self.finish == "refusal" else ""

@@ -135,6 +135,7 @@ class AutoAgent:
         # In parallel: where none is installed, each check would take its full time.
         checks = await asyncio.gather(*(check_health(each.agent) for each in candidates))
         skipped: list[tuple[str, Health]] = []
+        # The order of the candidates decides, not which of them was the first to answer.
         for candidate, health in zip(candidates, checks, strict=True):
             if health.ready:
                 return Choice(candidate, health, tuple(skipped))

@@ -144,6 +144,7 @@ def _has_findings(output: str) -> bool:
 
 def _from_output(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique from a program's output, in any of the formats."""
+    # JSON first, because a line of it can look like `file:line: message`.
     if output.lstrip()[:1] in ("{", "["):
         return _from_json(output, code, source)
     if any(_LINE.fullmatch(line.strip()) for line in output.splitlines()):
@@ -418,6 +419,7 @@ class CheckAgent:
             raise AgentBadOutput(
                 f"the check itself crashed ({name:.100}, exit code {result.code}): {why:.300}"
             )
+        # Linters differ in where they print, but hardly any prints findings to both.
         output = result.stdout if result.stdout.strip() else result.stderr
         return self._read(output, result.code, source)
 
@@ -433,6 +435,7 @@ async def _call(check: CheckFunction, artifact: str, source: Source) -> dict[str
     except Exception as error:
         # A check that fails has not passed the artifact.
         raise AgentBadOutput(f"{name} raised {type(error).__name__}: {error}") from error
+    # A function that only raises or returns nothing is a valid check, as in a test.
     if result is None or result is True:
         return build_critique([], source)
     if result is False:

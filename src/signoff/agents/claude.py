@@ -115,6 +115,7 @@ class ClaudeAgent(HeadlessAgent):
         if request.workspace is None:
             # Sessions are stored per folder, and this folder is deleted after the call.
             argv += ["--no-session-persistence"]
+        # Servers in the user's own configuration would bring tools that no rule of ours knows.
         argv += ["--setting-sources", self._sources, "--strict-mcp-config"]
         return [*argv, *self._options.args]
 
@@ -201,6 +202,8 @@ class ClaudeReader(OutputReader):
         """Reads the reply; the subtype alone is no proof, it may report a false success."""
         value, text = result.get("structured_output"), as_text(result.get("result"))
         stop_reason = as_text(result.get("stop_reason"))
+        # Denials count even in a result that calls itself a success: the work that was denied is
+        # missing.
         for denial in as_list(result.get("permission_denials")):
             self._read_denial(as_dict(denial))
         self.update(

@@ -62,6 +62,8 @@ class CodexAgent(HeadlessAgent):
         if self._options.base_url:
             provider = f"model_providers.signoff={self._provider()}"
             argv += ["-c", 'model_provider="signoff"', "-c", provider]
+        # The dash makes it read the prompt from standard input: every user of the machine can read
+        # its arguments.
         return [*argv, *self._options.args, "-"]
 
     def prompt(self, request: AgentRequest) -> str:
@@ -78,6 +80,7 @@ class CodexAgent(HeadlessAgent):
         if self._options.base_url or any(environment.get(key) for key in self.key_variables):
             return True
         code, output = await probe([program, "login", "status"], environment)
+        # Any other failure of this command says nothing about the login.
         return False if code != 0 and "not logged in" in output.lower() else None
 
     def reader(self) -> CodexReader:
@@ -113,6 +116,8 @@ class CodexReader(OutputReader):
                 self.update(session=as_text(data.get("thread_id")) or None)
             case "item.completed":
                 return self._read_item(as_dict(data.get("item")))
+            # Messages before this event may be plans or half an answer, so nothing else completes
+            # the reply.
             case "turn.completed":
                 counts = as_dict(data.get("usage"))
                 usage = Usage(

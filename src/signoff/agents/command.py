@@ -132,6 +132,8 @@ class CommandAgent(HeadlessAgent):
         if self._uses("schema_file"):
             (scratch / "schema.json").write_text(json.dumps(request.schema or {}))
         folder = Path(request.workspace or scratch)
+        # Values are filled into single arguments, never into a line that is split later, so a name
+        # with a space or a quote stays one argument.
         return [_in_project(_fill(argument, values), folder) for argument in self._argv[1:]]
 
     def prompt(self, request: AgentRequest) -> str:
@@ -159,6 +161,7 @@ class CommandAgent(HeadlessAgent):
         return ProgramReply(_extract(self._answer, text, job), usage=self._parse_usage(text))
 
     async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
+        # The author of the settings knows this program; what its text looks like is only a guess.
         kind = self._codes.get(result.code)
         if kind is None:
             return await super()._exit_error(job, output, result)

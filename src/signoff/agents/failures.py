@@ -51,6 +51,7 @@ _PART = re.compile(r"(\d{1,7}(?:\.\d+)?)\s*(ms|[dhms])", re.IGNORECASE)
 
 def find_reset_time(text: str, now: datetime) -> datetime | None:
     """Returns the time at which a text says a quota resets, or None when it names none."""
+    # From the most to the least exact form: a text that has a date often has a time of day, too.
     if epoch := _EPOCH.search(text):
         return datetime.fromtimestamp(int(epoch[1]), UTC)
     try:
@@ -159,6 +160,8 @@ def refusal_error(
 def _refusal(
     message: str, status: int, text: str, until: datetime | None, remedy: str, now: datetime
 ) -> AgentError:
+    # Money first: vendors report an empty account with statuses that otherwise mean a bad request,
+    # a bad key or a busy server, and a retry helps in none of these cases.
     if status == 402 or (status in {400, 403, 429} and _BILLING.search(text)):
         return AgentQuota(message, until=until)
     if status == 429:
@@ -191,21 +194,13 @@ def connection_error(source: str, address: str, error: BaseException) -> AgentEr
         return AgentTimeout(f"{source} at {address} sent nothing for too long")
     if names & _INVALID:
         return AgentBadRequest(f"{source} cannot be called at {address}: {reason}")
+    # A retry cannot change a certificate, so this is not one of the errors that may pass.
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
         return AgentBadRequest(
             f"{source} at {address} has a certificate that this machine does not trust: {reason} "
             "(set SSL_CERT_FILE to the certificates to trust)"
         )
     return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
-
-
-def value_error_text(error: ValueError) -> str:
-    """Returns what a client found wrong with a response, without links to its library's manual."""
-    details = getattr(error, "errors", None)
-    if not callable(details):
-        return str(error)
-    mistakes = ((".".join(map(str, each["loc"])), each["msg"]) for each in details())
-    return "; ".join(": ".join(filter(None, mistake)) for mistake in mistakes)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

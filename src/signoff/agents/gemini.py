@@ -83,6 +83,8 @@ class GeminiAgent(HeadlessAgent):
             )
         streamed = len(self.prompt(request).encode("utf-8", "replace")) <= MAX_STREAMED_PROMPT_BYTES
         argv = ["--output-format", "stream-json" if streamed else "json"]
+        # Trust in the folder is decided above; the program's own question would wait for a
+        # keyboard.
         argv += ["--model", request.model or DEFAULT_MODEL, "--skip-trust"]
         if request.edit:
             argv += ["--approval-mode", "auto_edit"]

@@ -387,6 +387,7 @@ class HeadlessAgent(ABC):
                 return await self._edit(job, request, call)
 
     async def _edit(self, job: Job, request: AgentRequest, call: Call) -> Reply:
+        # In a thread: a large project takes seconds to read, and other runs go on meanwhile.
         before = await asyncio.to_thread(ws.take_snapshot, Path(job.cwd))
         try:
             reply = await self._attempt(job, request, call)
@@ -411,6 +412,7 @@ class HeadlessAgent(ABC):
         logged_in, (code, output) = await asyncio.gather(
             self.is_logged_in(program, environment), probe([program, "--version"], environment)
         )
+        # Without a login the version does not matter, and None means that it cannot be told.
         if logged_in is False:
             return Health(False, f"{self.name} is not logged in", self.login_hint)
         version = parse_version(output)
@@ -449,6 +451,8 @@ class HeadlessAgent(ABC):
         Another server gets a key only when `key_env` names the variable that holds it.
         """
         options = self._options
+        # The user's `env:` comes last and wins: it may point the program at another server on
+        # purpose, and then the vendor's keys are left out below.
         own = {str(name): str(value) for name, value in (options.env or {}).items()}
         names = {*self.setting_variables, *options.pass_env}
         fixed = {**fixed, **self.variables()}

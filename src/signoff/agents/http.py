@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
-import ssl
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -30,7 +29,6 @@ from signoff.agents.failures import (
     redact_line,
     refusal_error,
     retry_time,
-    value_error_text,
 )
 from signoff.agents.options import positive_seconds
 from signoff.core.effects import AgentRequest, Reply
@@ -103,10 +101,6 @@ class Server:
         host = f"[{host}]" if ":" in host else host
         # Some clients read the environment themselves; a mount overrides what they find.
         options: dict[str, Any] = {"trust_env": False, "mounts": {f"all://{host}": None}}
-        if address.scheme == "http":
-            # Certificates that are not needed take longer to load than all the rest. An empty
-            # context trusts none.
-            options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return options
 
     def _header_filter(
@@ -204,6 +198,7 @@ class HttpModel(ABC):
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Returns the answer; raises an `AgentError` when there is none."""
+        # Everything that can be refused is refused before the server is asked, which may bill it.
         model, prepared = self._prepare(request)
         server = self._server()
         try:
@@ -212,6 +207,7 @@ class HttpModel(ABC):
         except AgentBadRequest as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
+            # A 404 may also come from a wrong path or a gateway, so the list of models decides.
             raise await self._explain_not_found(model, error) from None
         return judge(answer, request.schema)
 
@@ -375,7 +371,7 @@ class HttpModel(ABC):
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(value_error_text(error), server.key)
+            text = redact_line(str(error), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )

@@ -39,7 +39,7 @@ WITHOUT_SETTINGS: Mapping[str, str] = {
     "openai": "signoff.agents.openai:OpenAIModel",
     "ollama": "signoff.agents.ollama:OllamaModel",
     "local": "signoff.agents.local:LocalModel",
-    MANUAL: "signoff.agents.manual:ManualAgent",
+    MANUAL: "signoff.agents.base:ManualAgent",
     AUTO: "signoff.agents.auto:AutoAgent",
 }
 """Agents that exist without settings, named like their kind; `auto` tries them in order."""
@@ -48,7 +48,7 @@ BUILT_IN: Mapping[str, str] = {
     **WITHOUT_SETTINGS,
     "command": "signoff.agents.command:CommandAgent",
     "check": "signoff.agents.check:CheckAgent",
-    "cassette": "signoff.agents.cassette:CassetteAgent",
+    "cassette": "signoff.agents.answer_file:CassetteAgent",
     "scripted": "signoff.agents.scripted:FileScript",
 }
 """Every kind, by its name for `kind:` in the settings."""
@@ -61,6 +61,7 @@ def missing_key(
 
     Another server than the vendor's own gets a key only if `key_env` names its variable.
     """
+    # A server of somebody else never gets the vendor's key, so it does not need it either.
     own = None if options.get("base_url") else VENDOR_KEYS.get(kind)
     variable = options.get("key_env") or own
     return str(variable) if variable and not environment.get(str(variable)) else None
@@ -68,6 +69,7 @@ def missing_key(
 
 def bundled_program(bundled: Sequence[str]) -> str | None:
     """Finds a program inside an installed package without importing that package."""
+    # Importing a vendor's package would take longer than starting its program.
     package, *parts = bundled or ("",)
     spec = find_spec(package) if package else None
     folders = (spec.submodule_search_locations or ()) if spec else ()

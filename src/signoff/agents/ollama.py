@@ -94,6 +94,7 @@ class OllamaModel(HttpModel):
 
     async def _only_model(self) -> str:
         """Returns the model of a server that has a single one."""
+        # With several models, a guess could be a model of another size, or one for embeddings.
         match await self.models():
             case [model]:
                 return model
@@ -108,6 +109,8 @@ class OllamaModel(HttpModel):
             raise AgentBadRequest(str(error)) from error
         if address == self._address:
             return self
+        # The key belongs to the server in the settings. A request may come from someone else's
+        # workflow and name any server.
         other = copy(self)
         other._base_url, other._key_env = address, None
         return other

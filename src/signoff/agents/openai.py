@@ -115,8 +115,11 @@ def _client(server: Server) -> AsyncOpenAI:
 
 def _response_format(schema: dict[str, Any] | None, structured: str) -> dict[str, Any]:
     if _is_enforced(schema, structured):
+        # A strict schema with one keyword that the vendor does not know is refused as a whole.
+        # Without `strict` the server does its best, and the answer is validated in any case.
         named = {"name": "answer", "schema": schema, "strict": is_strict(schema)}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
+    # This mode accepts objects only; for a list it would make the model wrap its answer.
     if schema is None or structured == "prompt" or schema.get("type") != "object":
         return {}
     return {"response_format": {"type": "json_object"}}

@@ -13,6 +13,7 @@ from signoff.errors import ConfigError
 
 def positive_seconds(name: str, value: float) -> float:
     """Returns a time in seconds; raises `ConfigError` unless it is a number above 0."""
+    # Not `value <= 0`: a comparison with NaN is always false, and NaN must be refused.
     if not _is_number(value) or not value > 0:
         raise ConfigError(f"{name} must be a number of seconds above 0, not {value!r}")
     return float(value)

@@ -98,6 +98,8 @@ class ScriptedAgent:
         """Returns the next answer, or refuses."""
         self.requests.append(request)
         self.calls.append(call)
+        # Chosen before the first pause: concurrent calls get their answers in the order of the
+        # calls.
         answer = self._next(request)
         self.under_way += 1
         self.most_at_once = max(self.most_at_once, self.under_way)
@@ -110,6 +112,7 @@ class ScriptedAgent:
     def _next(self, request: AgentRequest) -> ScriptedAnswer:
         for match, answers in self._rules:
             if _matches(match, request):
+                # The last answer repeats, so a script need not know how many rounds a loop takes.
                 return answers.popleft() if len(answers) > 1 else answers[0]
         if self._answers:
             return self._answers.popleft()

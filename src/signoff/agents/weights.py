@@ -106,6 +106,7 @@ class ModelCache:
 
     def is_intact(self, weights: Weights) -> bool:
         """Returns whether a model's file has the pinned digest."""
+        # The size is compared first, because reading the whole file takes a while.
         ready = self.state(weights) is State.READY
         return ready and file_sha256(self.path(weights)) == weights.sha256
 

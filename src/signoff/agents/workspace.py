@@ -74,6 +74,8 @@ class Changes:
 @contextmanager
 def editing(workspace: Path) -> Iterator[None]:
     """Marks a workspace as being edited, so that other calls do not report its changes."""
+    # Without an end as long as it lasts: a call that begins before and ends after must not take
+    # these changes for its own.
     _edited_until[workspace] = math.inf
     try:
         yield
@@ -98,6 +100,8 @@ def changes_since(before: Snapshot) -> Changes:
     after = _read_files(before.workspace, {path: now[path] for path in changed if path in now})
     inside: dict[str, str] = {}
     room = MAX_DIFFS
+    # One agent may rewrite thousands of files. All changes count, but what is stored of them has a
+    # limit.
     for path in changed:
         diff = _diff(path, before, after, now, room)
         if diff:
@@ -186,6 +190,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
+    # A folder that cannot be read cannot be compared. That is no mistake of the agent.
     except OSError:
         return []
 

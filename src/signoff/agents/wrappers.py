@@ -63,6 +63,7 @@ class WithFallback(AgentWrapper):
             )
         try:
             return await self._agent.ask(request, call)
+        # Only these two: a bad request would be as bad for the fallback, and what is busy passes.
         except (AgentQuota, AgentAuth) as error:
             call.emit(f"{error}; {self._name} answers instead\n")
             reason = error
@@ -134,6 +135,7 @@ class Price:
 
     def cost(self, usage: Usage) -> float | None:
         """Returns the cost of a call, or None when its tokens are unknown."""
+        # A free model costs nothing, even if the number of its tokens is not known.
         if not self.tokens_in and not self.tokens_out:
             return 0.0
         if usage.tokens_in is None or usage.tokens_out is None:

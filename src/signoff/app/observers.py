@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from signoff import plugins
 from signoff.agents.options import option_names
 from signoff.app.next_commands import answer_commands
-from signoff.app.run_records import stored_record
+from signoff.app.run_records import metrics_text, stored_record
 from signoff.app.settings import Settings, origin_of, unknown_option_problems
 from signoff.documents.python_files import extend_import_path, make_importable
 from signoff.errors import ConfigError, Problem
 from signoff.observers.queued import ObserverSetup, QueuedObserver
 from signoff.runtime.ports import Observer
-from signoff.runtime.store_port import Store
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
@@ -65,7 +64,7 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     setup = ObserverSetup(
         open_store=project.store.reopen,
         record_of=lambda store, run: stored_record(store, store.row(run)),
-        metrics_text=lambda store: _metrics_text(project, store),
+        metrics_text=lambda store: metrics_text(store, project.clock.now()),
         folder=project.home.path,
         clock=project.clock,
         log_content=project.settings.log_content,
@@ -73,45 +72,39 @@ def build_observers(project: Project) -> list[QueuedObserver]:
         answer_commands=lambda item, form: answer_commands(item, form, project.clock.now()),
     )
     built = []
-    if project.settings.has_log:
-        settings = project.settings
-        log_options = {"file": settings.log_file, "level": settings.run_log_level}
-        log_output = _build("log_file", _log_output, setup, log_options)
-        built += [QueuedObserver("log", log_output)] if log_output is not None else []
-    if project.settings.notify:
-        notifier = _build("notify", _notifier, setup, _notify_options(project.settings))
-        built += [QueuedObserver("notify", notifier)] if notifier is not None else []
-    for name, each in project.settings.observe.items():
-        factory = observer_factory(name, each.kind)
-        observer = _build(f"observe.{name}", factory, setup, each.options)
+    for name, key, factory, options in _chosen(project.settings):
+        observer = _build(key, factory, setup, options)
         if observer is not None:
             built.append(QueuedObserver(name, observer))
     return built
 
 
-def _metrics_text(project: Project, store: Store) -> str:
-    # Imported here because only the server of metrics needs it, and when it is asked.
-    from signoff.app.run_records import metrics_text
+def _chosen(settings: Settings) -> Iterator[tuple[str, str, ObserverFactory, Mapping[str, Any]]]:
+    """Yields the name, the setting, the class and the options of each observer.
 
-    return metrics_text(store, project.clock.now())
-
-
-def _log_output(setup: ObserverSetup, **options: Any) -> Observer:
-    # Imported here because it loads the handlers of the standard library.
-    from signoff.observers.run_log import LogOutput
-
-    return LogOutput(setup, **options)
-
-
-def _notifier(setup: ObserverSetup, **options: Any) -> Observer:
-    # Imported here because it loads clients for programs and for HTTP.
-    from signoff.observers.notifications import Notifier
-
-    return Notifier(setup, **options)
-
-
-def _notify_options(settings: Settings) -> dict[str, Any]:
-    return {"targets": settings.notify, "pass_env": settings.pass_env}
+    Classes are imported only if they are used: some load clients for HTTP.
+    """
+    if settings.has_log:
+        output = plugins.load("signoff.observers.run_log:LogOutput")
+        yield (
+            "log",
+            "log_file",
+            output,
+            {"file": settings.log_file, "level": settings.run_log_level},
+        )
+    if settings.notify:
+        notifier = plugins.load("signoff.observers.notifications:Notifier")
+        yield (
+            "notify",
+            "notify",
+            notifier,
+            {
+                "targets": settings.notify,
+                "pass_env": settings.pass_env,
+            },
+        )
+    for name, each in settings.observe.items():
+        yield name, f"observe.{name}", observer_factory(name, each.kind), each.options
 
 
 def _build(

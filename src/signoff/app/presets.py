@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,7 +190,6 @@ def _files(folder: Traversable, folder_path: Path, home: Home) -> Iterator[tuple
 
 
 def _data(folder_path: str) -> Traversable:
-    from importlib.resources import files
 
     package, _, folder = folder_path.partition(":")
     return files(package) / folder
@@ -317,7 +317,6 @@ def _is_demo(home: Home) -> bool:
 
 
 def _demo_files(home: Home) -> Iterator[tuple[Path, str]]:
-    from importlib.resources import files
 
     data = files("signoff.demo")
     constraints: list[Traversable] = [*(data / "constraints").iterdir()]

@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from signoff import plugins
 from signoff.app.home import Home, find_home, init_home, need_home
+from signoff.app.next_commands import next_commands, with_file
 from signoff.app.settings import FILE, SCHEME, Settings, database_file, load_settings
 from signoff.app.trust import check_setting, check_stored_target, check_trust, trust_database
+from signoff.documents.python_files import make_importable
 from signoff.errors import (
     ConfigError,
     InvalidWorkflow,
@@ -102,7 +105,6 @@ class Project:
         """Gives an engine for this project; run directories are up to date when it exits."""
         # Imported here because commands that only list runs should stay fast.
         from signoff.app.agents import agent_limits, build_agents
-        from signoff.documents.python_files import make_importable
         from signoff.runtime.engine import Engine
         from signoff.store.rundir.directory import Projection
         from signoff.store.rundir.files import RunFiles
@@ -177,7 +179,6 @@ class Project:
 
     def notation_of(self, row: RunRow) -> Notation | None:
         """Returns the notation of a run's workflow; None for Python or a missing plug-in."""
-        from signoff import plugins
 
         return plugins.notation(json.loads(self.store.description(row.id)).get("notation", ""))
 
@@ -231,7 +232,6 @@ class Project:
 
 def _layout_of(notation: str) -> Layout:
     """Returns how the runs of a notation are shown as files."""
-    from signoff import plugins
     from signoff.store.rundir.layout import Layout
 
     found = plugins.notation(notation)
@@ -241,7 +241,6 @@ def _layout_of(notation: str) -> Layout:
 
 def _next_steps(row: RunRow, state: RunState) -> list[str]:
     """Returns the commands that continue a run that has stopped."""
-    from signoff.app.next_commands import next_commands, with_file
     from signoff.core.stop_reason import remedies
 
     found = remedies(row.name, state.status, state.stop_reason, state.due_at)
@@ -327,7 +326,6 @@ def current_address(cwd: Path, environment: Mapping[str, str]) -> str:
 
 def _server_kind(address: str) -> StoreKind:
     """Returns the kind of store that an address names, which is not a file."""
-    from signoff import plugins
 
     scheme = SCHEME.match(address)
     name = scheme[1].lower() if scheme is not None else FILE

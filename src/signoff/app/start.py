@@ -11,15 +11,33 @@ from typing import Any
 from signoff import plugins
 from signoff.agents.base import Health
 from signoff.agents.kinds import MANUAL
-from signoff.app.agents import known_agents, unknown_kinds, unknown_options, unusable_files
+from signoff.app.agents import (
+    find_not_ready,
+    known_agents,
+    refuse_unfit,
+    unknown_kinds,
+    unknown_options,
+    unusable_files,
+)
 from signoff.app.answering import record_file_answers, refuse_worker
 from signoff.app.history import load_state
 from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
 from signoff.app.observers import observer_problems
-from signoff.app.project import WORKER_VARIABLE, Project, open_store
+from signoff.app.project import WORKER_VARIABLE, Project, open_project, open_store
 from signoff.app.runs import Warn, catch_up
 from signoff.app.settings import Settings, command_line_limits, database_file, load_settings
-from signoff.app.targets import REVIEW, Catalog, Target, catalog, compile_context, resolve
+from signoff.app.targets import (
+    AGENT,
+    REVIEW,
+    Catalog,
+    Target,
+    catalog,
+    compile_context,
+    default_agent,
+    portable_options,
+    resolve,
+    stored_options,
+)
 from signoff.app.trust import check_stored_target, check_trust
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
@@ -30,6 +48,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, NameTaken, NotAllowed, SignoffError, UnknownName, UsageError
 from signoff.notation import Ask, DryRunPlan, OptionKind
 from signoff.remedies import Resume, StartRun
+from signoff.runtime.dispatch import roles_of
 from signoff.runtime.engine import RunChanges
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
@@ -82,7 +101,6 @@ class StartPlan:
 
         `switch` maps agents to replacements. What a handler in Python asks is not known before.
         """
-        from signoff.app.agents import find_not_ready
 
         asked, root = self.asked_agents(switch), self.code_root or self.home.root
         return find_not_ready(self.settings.agents, asked, root)
@@ -99,21 +117,18 @@ class StartPlan:
     @property
     def asks_chosen_agent(self) -> bool:
         """Whether the workflow itself asks the agent that the user wants where it names none."""
-        from signoff.app.targets import AGENT
 
         return AGENT in self.target.workflow.source.get("given", {})
 
     @property
     def default_agent(self) -> str:
         """The agent that is asked where none is named."""
-        from signoff.app.targets import default_agent
 
         return default_agent(self.settings.agents)
 
     @property
     def roles(self) -> dict[str, str]:
         """The agents that play roles."""
-        from signoff.runtime.dispatch import roles_of
 
         # The settings win over the workflow, as they do in a run.
         roles = roles_of(self.default_agent)
@@ -243,9 +258,6 @@ def plan_again(
 
     What the caller names wins.
     """
-    from signoff.app.history import load_state
-    from signoff.app.project import open_project
-    from signoff.app.targets import portable_options, stored_options
 
     with open_project(cwd, environment) as project:
         row, root = project.run(run), project.home.root
@@ -473,7 +485,6 @@ def _with_roles(
     """
     if not switch:
         return {}
-    from signoff.app.agents import known_agents, refuse_unfit
 
     roles = {**project.default_roles, **project.settings.roles}
     known = {*known_agents(project.settings.agents), *project.agents, *roles, *workflow.agents}

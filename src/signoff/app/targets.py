@@ -33,8 +33,10 @@ from signoff.agents.kinds import (
     bundled_program,
     missing_key,
 )
+from signoff.app.agents import build_agents, known_agents
 from signoff.app.home import Home, expected_home
 from signoff.app.settings import Settings, load_settings
+from signoff.app.trust import trust_of
 from signoff.core.workflow import Workflow
 from signoff.discovery import (
     NAME,
@@ -74,7 +76,6 @@ def compile_context(
 
     `agents` are those that a program provides in addition to the configured ones.
     """
-    from signoff.app.trust import trust_of
 
     # Agents tell what they can do, and may have to be imported for that.
     trust = trust_of(home, settings)
@@ -267,7 +268,6 @@ def _is_installed(name: str) -> bool:
 
 
 def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgent]:
-    from signoff.app.agents import build_agents, known_agents
 
     configured = known_agents(settings.agents)
     agents: dict[str, KnownAgent] = {}

@@ -21,6 +21,8 @@ import click
 from signoff.cli import exits
 from signoff.cli.output import DisplayOptions, Output, reserved_stdout
 from signoff.cli.text import clean, one_line
+from signoff.errors import SignoffError
+from signoff.notation import OptionKind
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -251,8 +253,6 @@ def complete_run(
     """Completes the names of runs, newest first."""
     from click.shell_completion import CompletionItem
 
-    from signoff.errors import SignoffError
-
     try:
         with open_here() as project:
             rows = project.store.rows(limit=200)
@@ -317,7 +317,6 @@ def _parameter(option: NotationOption) -> str:
 
 
 def _click_option(option: NotationOption) -> Callable[[F], F]:
-    from signoff.notation import OptionKind
 
     flag, name = option.flag, _parameter(option)
     match option.kind:

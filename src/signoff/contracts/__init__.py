@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.contracts.checkpoint import Checkpoint as Checkpoint
@@ -28,30 +28,14 @@ if TYPE_CHECKING:
     from signoff.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
 
 _HOMES = {
-    "signoff.contracts.definition": ("define_workflow",),
+    "signoff.contracts.definition": "define_workflow",
     "signoff.contracts.model": (
-        "Condition",
-        "ConditionalNext",
-        "Database",
-        "GateOption",
-        "HumanGate",
-        "ParallelItemResult",
-        "PendingRetry",
-        "StepInput",
-        "StepOutput",
-        "StepResult",
-        "WorkflowDefinition",
-        "WorkflowStep",
+        "Condition ConditionalNext Database GateOption HumanGate ParallelItemResult "
+        "PendingRetry StepInput StepOutput StepResult WorkflowDefinition WorkflowStep"
     ),
-    "signoff.contracts.checkpoint": ("Checkpoint", "GateDecision"),
-    "signoff.contracts.context": ("StepContext",),
-    "signoff.contracts.resuming": ("ResumeContext", "resume_context"),
-    "signoff.guarded_db.client": ("SafeDatabaseClient",),
+    "signoff.contracts.checkpoint": "Checkpoint GateDecision",
+    "signoff.contracts.context": "StepContext",
+    "signoff.contracts.resuming": "ResumeContext resume_context",
+    "signoff.guarded_db.client": "SafeDatabaseClient",
 }
-__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, overload
+from typing import Any
 
 from signoff.contracts.model import ParallelItemResult, PendingRetry, StepResult
 from signoff.contracts.results import COMPLETED, OWN_NAMES, RESULTS, ResultNames, result_names
 
+# Names that begin with an underscore are the engine's own. A key of a result that begins with one
+# gets no name in the state, so no worker can forge these.
 ITEMS, HINT, BACKUP = "_items", "_hint", "_backup"
 MARKER = "_marker"
 """Names the work that was committed last, which must stay in the database during the run."""
@@ -31,11 +33,7 @@ class CompletedSteps(Sequence[StepResult]):
         """`stored` are the results as the run's state has them."""
         self._stored = stored
 
-    @overload
-    def __getitem__(self, index: int) -> StepResult: ...
-    @overload
-    def __getitem__(self, index: slice) -> CompletedSteps: ...
-    def __getitem__(self, index: int | slice) -> StepResult | CompletedSteps:
+    def __getitem__(self, index: Any) -> Any:
         """Returns the result of a step by its position, or those of several."""
         if isinstance(index, slice):
             return CompletedSteps(self._stored[index])
@@ -133,6 +131,7 @@ class Checkpoint:
 
         Programs get it on their standard input, which is recorded and compared on a replay.
         """
+        # The run's own data comes last: a key that a step returned must not hide it.
         return {
             **self.data,
             "run_id": self.workflow_run_id,
@@ -150,6 +149,7 @@ def expression_view(point: Checkpoint, names: Collection[str]) -> dict[str, Any]
 
     Raises `AmbiguousName` for a name that several steps returned: `has(...)` would be a guess.
     """
+    # Reading an ambiguous name raises. In the plain copy below, it would only be missing.
     for name in names:
         point.data.get(name)
     values = point.to_json()
@@ -172,6 +172,7 @@ def checkpoint_of(
     items: Mapping[str, ParallelItemResult] | None = None,
 ) -> Checkpoint:
     """Returns the checkpoint of a run with this state; `items` are those of the current step."""
+    # The engine calls it the step of the decision; definitions call it the gate.
     decision = dict(state.get("_gate") or {})
     if decision:
         decision["gate"] = decision.pop("step")
@@ -215,11 +216,20 @@ def is_result_name(dotted: str) -> bool:
     return dotted.startswith(_RESULTS_PREFIX)
 
 
+def named_value(point: Checkpoint, params: Mapping[str, Any], dotted: str) -> Any:
+    """Returns a parameter or a value that a step returned; None if there is none."""
+    if is_result_name(dotted):
+        return lookup_result(point.results, dotted)[1]
+    return lookup(params if dotted.partition(".")[0] in params else point.data, dotted)
+
+
 def shown_value(state: Mapping[str, Any], dotted: str, *, fan_outs: Collection[str] = ()) -> Any:
     """Returns what a gate shows for a name; for one that several steps returned, all of them.
 
     A name that only items of the steps in `fan_outs` returned stands for the values of all items.
     """
+    # A gate shows what there is. An error at this place would leave the human without a question,
+    # so a name without a value is shown as missing.
     point = checkpoint_of("", "", "", state)
     if is_result_name(dotted):
         return lookup_result(point.results, dotted)[1]

@@ -11,7 +11,6 @@ from typing import Any
 
 from signoff.contracts.checkpoint import HINT, checkpoint_of, shown_value
 from signoff.contracts.database import check_address
-from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
@@ -23,7 +22,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.results import COMPLETED, RESULTS, known_names
+from signoff.contracts.results import COMPLETED, RESULTS
 from signoff.contracts.runtime import ContractRuntime, Performed
 from signoff.contracts.steps import ForEach, Single, Together
 from signoff.core.code import describe_code
@@ -71,7 +70,7 @@ def compile_definition(
         inputs=param_names(definition),
         required=_first_names(definition, start),
         prepare=partial(_require_database, definition.database) if definition.database else None,
-        warnings=_warnings(definition),
+        warnings=_unstated_ends(definition),
     )
 
 
@@ -83,33 +82,8 @@ def _require_database(database: Database, _params: Mapping[str, Any]) -> dict[st
     return {}
 
 
-def _warnings(definition: WorkflowDefinition) -> list[str]:
-    """Returns what an author should look at: ends that are not stated, and likely typos."""
-    return [*_unstated_ends(definition), *_likely_typos(definition)]
-
-
-def _likely_typos(definition: WorkflowDefinition) -> Iterator[str]:
-    """Yields names below `checkpoint` that are almost known; a step may return others."""
-    known, _more = known_names(definition.steps)
-    for step in definition.steps:
-        for _keys, check in step_checks(step):
-            if not isinstance(check, str):
-                continue
-            for name in parse_expression(check).unknown_checkpoint_names(known):
-                if close := _similar(name, known):
-                    yield (
-                        f"step {step.name!r}: checkpoint.{name} is not known before the run; did "
-                        f"you mean checkpoint.{close}?"
-                    )
-
-
-def _similar(name: str, known: Collection[str]) -> str:
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(name, known, n=1, cutoff=0.8)), "")
-
-
 def _unstated_ends(definition: WorkflowDefinition) -> list[str]:
+    """Returns what an author should look at: gates that end a run without saying how."""
     return [
         f"option {option.label!r} of step {step.name!r} ends the run as rejected; state it with "
         "`ends: rejected`, or `ends: completed` if it is a success"
@@ -206,6 +180,8 @@ def _first_names(definition: WorkflowDefinition, start: str) -> frozenset[str]:
     Later prompts may get their values from earlier steps; for the first, there is nothing else.
     """
     step = next(step for step in definition.steps if step.name == start)
+    # A run that lacks one of these would stop at its first prompt, so it is refused before it is
+    # stored.
     names = set(_PROMPT_NAME.findall(step.prompt or ""))
     return frozenset(names - {"item"} - checkpoint_of("", "", start, {}).to_json().keys())
 
@@ -282,6 +258,8 @@ def _edges(
     branch = step.next
     if not isinstance(branch, ConditionalNext):
         return {Outcome.OK: _edge(branch, nodes)}
+    # The engine knows the outcomes OK and ITERATE, so a branch becomes these two edges. Only the
+    # edge that leads back is bounded, because only it can repeat forever.
     back = _back_targets(step, {branch.on_true, branch.on_false}, definition, nodes)
     # The branch that leads back is counted; if neither does, `on_false` is.
     loops_on_true = branch.on_true in back and branch.on_false not in back

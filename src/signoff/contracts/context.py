@@ -56,6 +56,8 @@ class StepContext:
 
     def ask(self, agent: str, prompt: str, **options: Any) -> Awaitable[Reply]:
         """Asks an agent; a replay gets the recorded reply."""
+        # Workers outside of this process see from this which options of `submit` count for the
+        # step.
         takes = options.pop("takes", ())
         return self._engine().ask(agent, prompt, about=self._about(takes), **options)
 
@@ -74,6 +76,7 @@ class StepContext:
 
     def seen_by(self, view: Tables | None) -> StepContext:
         """Returns the context for conditions, which cannot change the database."""
+        # Without the step's own database, a condition that stages a change is refused by the view.
         return replace(self, view=view, database=None)
 
     def with_result(
@@ -101,6 +104,7 @@ class StepContext:
 
     def _fields(self, expression: Expression) -> dict[str, Any]:
         values: dict[str, Any] = {}
+        # Both spellings are filled in, because authors use either: `run_id` and `runId`.
         for name in expression.ctx_names:
             if name == "checkpoint":
                 values[name] = expression_view(self.checkpoint, expression.checkpoint_names)

@@ -311,6 +311,8 @@ def read_definition(
     With mistakes, the definition lacks the invalid values and only serves to find more problems.
     """
     mistakes: list[Mistake] = []
+    # Invalid values are removed one round after the other, until the rest can be read: so that one
+    # typo does not hide all mistakes that only a readable definition shows.
     while True:
         try:
             return _typed(shape.model_validate(raw, strict=True), raw), mistakes

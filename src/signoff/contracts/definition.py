@@ -39,7 +39,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.results import RESULTS, known_names
+from signoff.contracts.results import RESULTS
 from signoff.contracts.work import VARIABLE
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
@@ -77,6 +77,8 @@ class QueryCheck:
         return expression.holds(values, ctx.checkpoint.own_results)
 
     def _parameters(self, ctx: StepContext) -> dict[str, Any]:
+        # The values are bound as parameters. A result is text from a model, and never part of the
+        # SQL.
         parsed = {name: parse_expression(text) for name, text in self.values.items()}
         own = ctx.checkpoint.own_results
         return {name: each.evaluate(ctx.values(each), own) for name, each in parsed.items()}
@@ -157,6 +159,8 @@ def define_workflow(
                 return format_path((f"step {name!r}", *rest) if name is not None else path)
         return format_path(path)
 
+    # The shape is checked first: rules about how steps fit together would only repeat a missing
+    # name in other words.
     read, mistakes = read_definition(raw, PythonDefinition)
     problems = [
         Problem(
@@ -179,6 +183,8 @@ def define_workflow(
 
 def _caller() -> tuple[Path, int] | None:
     """Returns the file and the line that call `define_workflow`; None at a prompt."""
+    # Two frames up are this function and `define_workflow`. A helper of the author's own that calls
+    # it counts as the file of the definition.
     frame = sys._getframe(2)
     file = frame.f_globals.get("__file__")
     return (Path(file).resolve(), frame.f_lineno) if file else None
@@ -203,27 +209,6 @@ def find_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Pr
         yield from _step_problems(
             step, names, functions, lambda *keys, i=index: locate(("steps", i, *keys))
         )
-    yield from _checkpoint_problems(definition, functions, locate)
-
-
-def _checkpoint_problems(
-    definition: WorkflowDefinition, functions: FunctionsByName, locate: Locate
-) -> Iterator[Problem]:
-    """Yields unknown names below `checkpoint`, if it is known what every step returns."""
-    known, more = known_names(definition.steps)
-    for index, step in enumerate(() if more else definition.steps):
-        for keys, check in step_checks(step):
-            if not isinstance(check, str) or functions.is_name(check):
-                continue
-            try:
-                unknown = parse_expression(check).unknown_checkpoint_names(known)
-            except BadExpression:
-                continue  # It has its own problem.
-            for name in unknown:
-                what = f"{check!r}: unknown name checkpoint.{name}"
-                yield Problem(
-                    locate(("steps", index, *keys)), what, f"valid: {', '.join(sorted(known))}"
-                )
 
 
 def _query_problems(
@@ -256,6 +241,7 @@ def _database_problems(database: Database | None, locate: Locate) -> Iterator[Pr
 
 def _group_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Problem]:
     """Yields gates and branches in steps that run together, except in the last of them."""
+    # A group becomes one node of the engine's graph, and a node has one gate and one branch.
     for group in group_steps(definition.steps):
         last = group[-1]
         allowed = {None, last.next, *(step.name for step in group)}
@@ -337,6 +323,7 @@ def _schema_problems(step: WorkflowStep, locate: _LocateKey) -> Iterator[Problem
     from jsonschema import Draft202012Validator, SchemaError
 
     try:
+        # Otherwise the first answer would be paid for before anybody learns that nothing can match.
         Draft202012Validator.check_schema(dict(step.schema))
     except SchemaError as error:
         what = f"not a valid JSON Schema, at {error.json_path}: {error.message:.200}"
@@ -383,6 +370,8 @@ def resolve_functions(definition: WorkflowDefinition, locate: Locate) -> Workflo
 
     Expressions get their locations, for errors that only a run can show.
     """
+    # Names are looked up once, here. A run that looked them up again for each attempt could meet a
+    # module that a worker has edited meanwhile.
     functions = FunctionsByName(definition.commands)
 
     def resolve(value: Any) -> Any:
@@ -429,6 +418,7 @@ class FunctionsByName:
 
     def look_up(self, text: str) -> Any:
         """Returns what has this name, and raises whatever importing it raises."""
+        # Their author chose these names for this definition, so they come before any module.
         if text in self.commands:
             return self.commands[text]
         module, _, name = text.partition(":")

@@ -39,6 +39,8 @@ _PARTS = {
 }
 """The fields of the run's own data that have fields of their own."""
 
+# The evaluator tells which variables an expression has, but not what is read below them. These
+# patterns find the paths in its text.
 _BLANK = r"\s*\.\s*"
 _OF_CTX = re.compile(rf"(?<![\w.])ctx{_BLANK}(\w+)")
 _OF_CHECKPOINT = re.compile(
@@ -88,11 +90,6 @@ def checkpoint_names(text: str) -> frozenset[str]:
     return frozenset(match["name"] or match["quoted"] for match in _OF_CHECKPOINT.finditer(text))
 
 
-def quoted_checkpoint_names(text: str) -> frozenset[str]:
-    """Returns the names that an expression reads as `checkpoint["name"]`."""
-    return frozenset(match["quoted"] or "" for match in _OF_CHECKPOINT.finditer(text))
-
-
 def ctx_names(text: str) -> frozenset[str]:
     """Returns the names that an expression reads right below `ctx`, in snake case."""
     return frozenset(_SNAKE.get(name, name) for name in _OF_CTX.findall(text))
@@ -123,6 +120,8 @@ def is_of_result(keys: Keys, steps: Collection[str], more: Collection[str] = ())
 
     `more` are names that depend on it as well.
     """
+    # `ctx.result`, `result`, `results.<step>` and `checkpoint.results.<step>` are four ways to the
+    # same value, and the worker answers for all of them.
     rest = keys[1:] if keys[0] == "ctx" else keys
     if rest[:1] == ("checkpoint",):
         rest = rest[1:] if rest[1:2] == (RESULTS,) else ()
@@ -209,12 +208,6 @@ class Expression:
         """The names that it reads right below `checkpoint`."""
         return checkpoint_names(self.text)
 
-    def unknown_checkpoint_names(self, known: frozenset[str]) -> list[str]:
-        """Returns the names below `checkpoint` that are not known; texts are not names."""
-        plain = checkpoint_names(_without_strings(self.text))
-        quoted = quoted_checkpoint_names(self.text)
-        return sorted((plain | quoted) - known - {""})
-
     @cached_property
     def result_steps(self) -> frozenset[str]:
         """The steps whose results it reads."""
@@ -263,6 +256,8 @@ class Expression:
         """Returns what to raise; `read` is what it reads of the worker's result."""
         own = _gap_of(error, values, read)
         others = _gap_of(error, values, [keys for keys in self._paths if keys not in read])
+        # What is missing in the result is said first, because the worker can act on it. An unknown
+        # name elsewhere shows up in the next attempt, and ends the run then.
         if own:
             return StepFailed(own)
         undefined = _UNDEFINED.match(str(error))
@@ -296,6 +291,7 @@ parse_expression = lru_cache(maxsize=512)(Expression)
 
 def _check(text: str, valid_names: frozenset[str]) -> None:
     """Raises `BadExpression` for a text that is not an expression or uses unknown names."""
+    # The limits come first: the parser must not see a text of megabytes.
     if not text.strip():
         raise BadExpression("the expression is empty")
     if len(text) > LONGEST:

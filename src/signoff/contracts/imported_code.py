@@ -38,12 +38,14 @@ def describe_modules(functions: Iterable[Callable[..., Any]]) -> list[list[str]]
 
 
 def _add(path: Path, package: str, folder: Path, found: dict[Path, str]) -> None:
+    # Modules may import each other in a circle; each is read once.
     if path in found or not _is_of_project(path):
         return
     try:
         tree = parse_module(path.read_text("utf-8"))
     except (OSError, SyntaxError, ValueError):
         return
+    # The parsed form is digested, so that comments and formatting may change under a run.
     found[path] = text_digest(ast.unparse(tree))
     for name in _imported(tree, package):
         for module, its_package in _files_of(name, folder):

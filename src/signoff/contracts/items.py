@@ -22,6 +22,8 @@ def item_names(items: Sequence[Any]) -> dict[str, Any]:
 
 def _name(item: Any, index: int) -> str:
     """Returns the name of an item: its position, and its own id, name or text if it has one."""
+    # The position comes first, because two items may have the same id and each needs a marker of
+    # its own in the database.
     if isinstance(item, str) and item and len(item) <= 60:
         return f"{index}:{item}"
     if isinstance(item, Mapping):
@@ -57,6 +59,8 @@ def has_items(state: RunState) -> bool:
 def _rounds(state: RunState) -> Iterator[tuple[str, EffectRecord]]:
     records = state.effects.get("", {})
     number = 1
+    # Each retry that a human asks for is another fan-out with the same key. It has the failed items
+    # only, so their positions begin at 0 again.
     while (record := records.get(f"{ITEM_KEY}#{number}")) is not None:
         yield f"{ITEM_KEY}#{number}", record
         number += 1

@@ -129,6 +129,8 @@ class WorkflowStep:
 
     def __post_init__(self) -> None:
         """Turns bare functions and expressions into conditions."""
+        # The class is frozen, so that a definition cannot change while runs of it are under way.
+        # This is the only moment at which its fields may be set.
         for key in ("preconditions", "postconditions"):
             values = getattr(self, key)
             if isinstance(values, list | tuple):

@@ -77,6 +77,8 @@ async def time_limit(seconds: float | None, message: str) -> AsyncIterator[None]
 
     A `TimeoutError` that the author's own code raises is passed on.
     """
+    # The author's code may raise the same error as the limit does, so the limit is asked afterwards
+    # whether it was its own.
     deadline = asyncio.timeout(seconds)
     try:
         async with deadline:
@@ -106,6 +108,7 @@ def _called(check: Check, ctx: StepContext) -> bool:
     if inspect.isawaitable(value):
         # Functions run in a thread of their own, which has no event loop.
         value = asyncio.run(_await(value))
+    # Not truthiness: a function that returns a row or a list by mistake would nearly always hold.
     if not isinstance(value, bool):
         raise TypeError(f"returned {value!r:.80} instead of True or False")
     return value

@@ -55,6 +55,8 @@ class Owners:
 
     def joined_by(self, step: str, declared: bool) -> Owners:
         """Returns the owners after another step returned the key."""
+        # What the author declared replaces the claims of workers, and a worker's claim never takes
+        # away a name that was declared.
         if declared is not self.declared:
             return Owners((step,), declared) if declared else self
         return self if step in self.steps else Owners((*self.steps, step), declared)
@@ -129,6 +131,8 @@ def named_update(
             known = owners.get(key)
             now = known.joined_by(name, declared) if known else Owners((name,), declared)
             owners[key] = now
+            # The value of the one owner is stored. As soon as there are two, the name cannot be
+            # read any more, so there is nothing to store.
             if now.steps == (name,) and now.declared is declared:
                 update[key] = result[key]
     if owners != before:
@@ -153,34 +157,6 @@ def _keys(step: WorkflowStep, result: Any) -> Iterator[tuple[str, bool]]:
     yield from ((key, declared) for key in names)
 
 
-def known_names(steps: Sequence[WorkflowStep]) -> tuple[frozenset[str], bool]:
-    """Returns the names below `checkpoint`, and whether steps may add others at run time.
-
-    A schema lists what its prompt returns, and the engine what a fan-out does. Other steps return
-    what they like.
-    """
-    names = {*OWN_NAMES, *OWN_NAMES.values(), RESULTS}
-    more = False
-    for step in steps:
-        listed = (step.schema or {}).get("properties") if step.prompt else None
-        if step.parallel_key is not None:
-            names |= {"items", "failed"}
-        elif isinstance(listed, Mapping):
-            names |= set(listed)
-        elif step.prompt or step.command is not None:
-            more = True
-    return frozenset(names), more
-
-
 def _owners(state: Mapping[str, Any]) -> dict[str, Owners]:
-    """Returns the owners so far; without a record of them, the last step that returned each key."""
-    stored = state.get(OWNERS)
-    if stored is not None:
-        return {key: Owners(tuple(each["steps"]), each["declared"]) for key, each in stored.items()}
-    return {
-        key: Owners((done["step"],), declared=True)
-        for done in state.get(COMPLETED, ())
-        if isinstance(done["result"], Mapping)
-        for key in done["result"]
-        if key in state
-    }
+    stored = state.get(OWNERS) or {}
+    return {key: Owners(tuple(each["steps"]), each["declared"]) for key, each in stored.items()}

@@ -17,9 +17,6 @@ from signoff.contracts.checkpoint import (
     MARKER,
     Checkpoint,
     checkpoint_of,
-    is_result_name,
-    lookup,
-    lookup_result,
 )
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepKey, is_backed_up, open_database
@@ -34,7 +31,7 @@ from signoff.contracts.model import (
     WorkflowStep,
 )
 from signoff.contracts.proving import check_storable, evaluate, is_quick, problems_of, undecided
-from signoff.contracts.results import COMPLETED, named_update, result_names
+from signoff.contracts.results import COMPLETED, named_update
 from signoff.contracts.step_transaction import StepTransaction
 from signoff.contracts.work import work
 from signoff.core.context import Failure
@@ -163,6 +160,8 @@ class ContractRuntime:
     def _notes(
         self, database: StepSession, last: StepKey | None, *keys: StepKey
     ) -> list[str | None]:
+        # A backup that was restored under a run takes committed steps away. Their results are still
+        # in the journal, so every later proof would be about another database.
         if last is None:
             return database.committed(keys)
         found, *notes = database.committed([last, *keys])
@@ -173,6 +172,7 @@ class ContractRuntime:
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
         """Takes a backup before the run first uses the database; returns an update of its state."""
         database = self.definition.database
+        # Once per run: the state remembers the backup, also after a resume.
         if database is None or not is_backed_up(database) or BACKUP in ctx.step_state:
             return {}
         # Items are recorded, so this is not the address, which may contain a password.
@@ -194,14 +194,6 @@ class ContractRuntime:
         steps = {step.name: step for step in self.definition.steps}
         params = {*ctx.workflow_params, *(self.definition.params or ())}
         return named_update(ctx.step_state, results, steps, params)
-
-    def named_value(self, ctx: EngineContext, step: WorkflowStep, dotted: str) -> Any:
-        """Returns a parameter or a value that a step returned; None if there is none."""
-        if is_result_name(dotted):
-            return lookup_result(self.checkpoint(ctx, step).results, dotted)[1]
-        if dotted.partition(".")[0] in ctx.workflow_params:
-            return lookup(ctx.workflow_params, dotted)
-        return lookup(result_names(ctx.step_state), dotted)
 
     def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> StepKey:
         """Returns the key of a step's work, or of one item's, in the database."""

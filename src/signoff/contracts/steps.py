@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from signoff.contracts.checkpoint import ITEMS
+from signoff.contracts.checkpoint import ITEMS, named_value
 from signoff.contracts.items import ITEM_KEY, RETRIES, item_names
 from signoff.contracts.model import MAX_RETRIES, WorkflowStep
 from signoff.contracts.runtime import ContractRuntime, Performed, StepItem
@@ -32,6 +32,8 @@ class _Handler:
     @property
     def definition(self) -> list[Any]:
         """What the digest of the workflow covers; the steps themselves are in its source."""
+        # The number has to change with the rules of these handlers: a run that is under way must
+        # not be continued by other ones.
         return ["contracts", self.form, 1]
 
     async def _perform_all(
@@ -93,6 +95,8 @@ class Together(_Handler):
         """Performs all steps; failed ones are retried alone, then a human is asked."""
         update = await self.contract.begin(ctx)
         self.contract.check_work(ctx)
+        # Only the last step decides what follows. The others must not have to decide a branch
+        # before their work can be committed.
         last = self.steps[-1]
         by_name = {
             step.name: step if step is last else replace(step, next=None) for step in self.steps
@@ -136,6 +140,8 @@ class ForEach(_Handler):
         performed = Performed({"result": result, "hint": None})
         outcome = await self.contract.branch(ctx, self.step, performed)
         update |= self.contract.completed(ctx, {self.step.name: result}, None)
+        # One item stands for all of them: the check of the next step only has to notice a database
+        # that was replaced, or restored to an earlier state.
         for name in list(results)[-1:]:
             update |= self.contract.marked(ctx, self.step, name)
         update[ITEMS] = {
@@ -146,7 +152,8 @@ class ForEach(_Handler):
 
     def _items(self, ctx: EngineContext) -> Sequence[Any]:
         key = self.step.parallel_key or ""
-        items = self.contract.named_value(ctx, self.step, key)
+        point = self.contract.checkpoint(ctx, self.step)
+        items = named_value(point, ctx.workflow_params, key)
         if not isinstance(items, list | tuple):
             value = "missing" if items is None else f"{items!r:.80}"
             raise StepFailed(

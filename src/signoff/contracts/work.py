@@ -57,10 +57,7 @@ async def _call(
     result = command(ctx) if is_async(command) else await _on_thread(command, ctx, seconds)
     if not inspect.isawaitable(result):
         return result
-    if seconds is None:
-        # A thousand items come through here, and most have no time limit.
-        return await result
-    async with time_limit(seconds, TOO_LONG.format(seconds)):
+    async with time_limit(seconds, TOO_LONG.format(seconds or 0)):
         return await result
 
 
@@ -180,6 +177,8 @@ def as_output(value: Any) -> StepOutput:
     `success` that is not true is a failure, whatever the other keys are. If it is true and there
     are other keys than those of an envelope, the mapping itself is the result.
     """
+    # Programs and agents return JSON, so an envelope can only be told by its keys. The check is
+    # strict: `"success": "true"`, as text, is a failure and never a pass.
     if isinstance(value, StepOutput):
         return value
     if not isinstance(value, Mapping):

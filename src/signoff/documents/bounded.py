@@ -1,8 +1,8 @@
-"""Evaluates conditions and regular expressions under a time limit that always holds.
+"""Evaluates conditions and schemas of replies under a time limit that always holds.
 
-A regular expression of twenty characters can run for years, and so can a condition. Neither
-can be interrupted in this process, so both are evaluated in a child process that the
-kernel kills when it exceeds its limit of CPU time or memory.
+A condition can run for years, and so can a schema's regular expression of twenty characters on a
+reply that a model wrote. Neither can be interrupted in this process, so both are evaluated in a
+child process that the kernel kills when it exceeds its limit of CPU time or memory.
 """
 
 from __future__ import annotations
@@ -64,11 +64,6 @@ def evaluate(expression: str, values: dict[str, Any], *, linear: bool) -> Any:
         return bounded_child.program(expression, folders).execute(values)
     except Exception as error:
         raise EvaluationFailed(type(error).__name__, str(error)) from error
-
-
-def search(pattern: str, text: str) -> bool:
-    """Whether a regular expression matches anywhere in a text."""
-    return bool(_CHILD.call("search", pattern, text))
 
 
 def schema_errors(value: Any, schema: dict[str, Any]) -> list[SchemaError]:

@@ -6,7 +6,6 @@ libraries that do the work hold the interpreter lock.
 """
 
 import pickle
-import re
 import signal
 import sys
 from collections.abc import Callable
@@ -88,7 +87,6 @@ def schema_errors(
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "variables": lambda text, folders: list(program(text, folders).variables()),
     "evaluate": lambda text, folders, values: program(text, folders).execute(values),
-    "search": lambda pattern, text: re.search(pattern, text) is not None,
     "schema_errors": schema_errors,
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from signoff._lazy import loader, names_in
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.core.severity import IssueBehavior as IssueBehavior
@@ -51,44 +51,33 @@ if TYPE_CHECKING:
 _HOMES = {
     # configuration
     "signoff.flows.model": (
-        "AdjudicationConfig",
-        "ConvergenceConfig",
-        "OutputConfig",
-        "get_behavior_for_severity",
-        "resolve_constraints_for_step",
+        "AdjudicationConfig ConvergenceConfig OutputConfig get_behavior_for_severity "
+        "resolve_constraints_for_step"
     ),
-    "signoff.flows.sections": ("ConstraintConfig", "Goal"),
+    "signoff.flows.sections": "ConstraintConfig Goal",
     # `reading` sets their `from_dict`, so they are loaded through it.
-    "signoff.flows.reading": ("GenflowConfig", "WorkflowStep", "load_goal"),
-    "signoff.flows.validation": ("validate_workflow",),
-    "signoff.flows.state": ("critiques_in_scope",),
+    "signoff.flows.reading": "GenflowConfig WorkflowStep load_goal",
+    "signoff.flows.validation": "validate_workflow",
+    "signoff.flows.state": "critiques_in_scope",
     # prompts
     "signoff.flows.prompt_builders": (
-        "build_adjudicator_prompt",
-        "build_critic_prompt",
-        "build_generator_prompt",
-        "build_refinement_prompt",
-        "get_critiques_for_scope",
+        "build_adjudicator_prompt build_critic_prompt build_generator_prompt "
+        "build_refinement_prompt get_critiques_for_scope"
     ),
-    "signoff.runtime.ports": ("Agent",),
+    "signoff.runtime.ports": "Agent",
     # files
-    "signoff.flows.constraint_file": ("load_constraints",),
+    "signoff.flows.constraint_file": "load_constraints",
     # review
     "signoff.review.constraint": (
-        "Constraint",
-        "ConstraintBehavior",
-        "Rule",
-        "SourceBlock",
-        "compress_constraints",
+        "Constraint ConstraintBehavior Rule SourceBlock compress_constraints"
     ),
-    "signoff.review.critique": ("Critique", "CritiqueIssue"),
-    "signoff.review.adjudication": ("Adjudication", "AdjudicationDecision"),
-    "signoff.review.findings": ("Finding", "Ledger"),
-    "signoff.review.parsing": ("parse_adjudication", "parse_critique"),
-    "signoff.core.severity": ("IssueBehavior", "Severity"),
+    "signoff.review.critique": "Critique CritiqueIssue",
+    "signoff.review.adjudication": "Adjudication AdjudicationDecision",
+    "signoff.review.findings": "Finding Ledger",
+    "signoff.review.parsing": "parse_adjudication parse_critique",
+    "signoff.core.severity": "IssueBehavior Severity",
 }
-__all__ = [*names_in(_HOMES), "load_flow"]  # noqa: PLE0604  # names come from the table above
-__getattr__ = loader(__name__, _HOMES)
+__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES, "load_flow")
 
 
 def load_flow(
@@ -111,8 +100,3 @@ def load_flow(
     options = {"goal": str(goal) if goal else None, "allow_scripts": allow_scripts}
     context = CompileContext(folder, folder / ".signoff", options)
     return compile_file(SourceFile(folder / path), context)
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)

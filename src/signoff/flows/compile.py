@@ -19,6 +19,7 @@ from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
+from signoff.flows.files.selection import read_files
 from signoff.flows.flow import Flow
 from signoff.flows.model import FILES_STEP, MOST_ITERATIONS, StepKind, WorkflowStep, config_to_json
 from signoff.flows.reading import ReadFlow, read_flow
@@ -189,15 +190,8 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
         source=frozen_source(flow),
         warnings=tuple(warnings),
         inputs=(),
-        prepare=partial(_read_files, flow) if config.artifact is not None else None,
+        prepare=partial(read_files, flow) if config.artifact is not None else None,
     )
-
-
-def _read_files(flow: Flow, _params: Mapping[str, Any]) -> Mapping[str, Any]:
-    # Only runs need git and the files; checking and drawing a flow does not.
-    from signoff.flows.files.selection import read_files
-
-    return read_files(flow)
 
 
 def frozen_source(flow: Flow) -> dict[str, Any]:

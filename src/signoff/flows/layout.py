@@ -16,10 +16,12 @@ from signoff.core.run_state import RunState
 from signoff.core.words import PASSED
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view, stored_path
+from signoff.flows.history import FlowHistory
 from signoff.flows.state import VERIFY, FlowState, critiques_in, files_label
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
+from signoff.review.history import describe_news
 from signoff.runtime.paths import fold_name
 from signoff.store.rundir.layout import (
     AgentCall,
@@ -128,10 +130,6 @@ class FlowLayout(Layout):
 
     def news(self, description: Mapping[str, Any]) -> Callable[[Event], Sequence[str]]:
         """Returns what tells the findings and verdicts of each event, for a run's log."""
-        # Only those who read or write a log need the review's history.
-        from signoff.flows.history import FlowHistory
-        from signoff.review.history import describe_news
-
         review = FlowHistory(description)
         return lambda event: [
             text for each in review.apply(event) for text, _ in describe_news(each)

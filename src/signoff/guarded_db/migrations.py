@@ -197,6 +197,7 @@ def read_migrations(folder: Path) -> tuple[MigrationFile, ...]:
 
 def _numbering_problems(migrations: Sequence[MigrationFile]) -> Iterator[str]:
     by_version: dict[int, list[str]] = {}
+    # A file that was added twice under one number, as after a merge, would be applied only once.
     for migration in migrations:
         by_version.setdefault(migration.version, []).append(migration.path.name)
     for version, names in by_version.items():

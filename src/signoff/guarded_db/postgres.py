@@ -56,11 +56,10 @@ _ABORTED = "57014"
 _DENIED = "42501"
 _FAILED = 3
 """The status of a transaction in which a statement has failed."""
-_OPEN = frozenset({1, 2, _FAILED})
-"""The status of a transaction that is open. A connection that was lost has another one."""
 _JSON_TYPES = frozenset({114, 3802})
 """The server's numbers for json and jsonb."""
-
+_OPEN = frozenset({1, 2, _FAILED})
+"""The status of a transaction that is open. A connection that was lost has another one."""
 # Asks a PostgreSQL server what a statement would do, before it runs.
 #
 # The server explains a change: its plan must change the allowed table and no other. The server's

@@ -385,6 +385,7 @@ def _refuse(refused: Refused | None) -> None:
 
 def _is_unconditional(tree: exp.Update | exp.Delete) -> bool:
     """Whether a change has no condition, or one that is true for every row."""
+    # No condition is the same as one that is always true; both need a human.
     where = tree.args.get("where")
     return where is None or not narrows(where, _table(tree.this))
 

@@ -255,6 +255,7 @@ class Upkeep:
 
     def _remove_oldest(self, origin: Origin, spare: str) -> None:
         # Several databases may share a folder, and each keeps its own number of backups.
+        # Backups of a database that is gone are kept: they may be all that is left of it.
         database = self._database_id()
         ours = [
             backup

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from signoff.pages.findings import MOST_TEXT
 from signoff.pages.html import Content, Markup, join, tag
+from signoff.pages.review import MOST_TEXT
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -22,11 +22,9 @@ from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.typography import (
     MOST_TRIES,
     LineMark,
-    is_hyphenated,
     plain_text,
     split_markers,
     splits_word,
-    without_hyphens,
 )
 
 SHORTEST_PART = 8
@@ -205,11 +203,10 @@ class ArtifactText:
 
     @cached_property
     def _forms(self) -> list[_Form]:
-        """The text as it is, with links as readers see them, and without hyphens."""
+        """The text as it is, and with links as readers see them."""
         texts = dict.fromkeys([self._text, _LINK.sub(r"\1", self._text)])
         plains = list(dict.fromkeys(plain_text(text) for text in texts))
-        forms = [form for plain in plains for form in (_Form(plain), _UnmarkedForm(plain))]
-        return [*forms, _UnhyphenatedForm(plains[-1])] if is_hyphenated(plains[-1]) else forms
+        return [form for plain in plains for form in (_Form(plain), _UnmarkedForm(plain))]
 
 
 @dataclass(frozen=True)
@@ -400,16 +397,6 @@ class _UnmarkedForm(_Form):
 
     def _split(self, plain: str) -> tuple[str, Mapping[int, LineMark]]:
         return split_markers(plain)
-
-
-class _UnhyphenatedForm(_UnmarkedForm):
-    """A text in which words are divided at the ends of lines."""
-
-    def __init__(self, plain: str) -> None:
-        super().__init__(without_hyphens(plain))
-
-    def spans(self, quote: str) -> list[tuple[int, int]]:
-        return super().spans(without_hyphens(quote))
 
 
 def context_digests(before: str, after: str) -> str:

@@ -169,17 +169,6 @@ class ReviewHistory:
 
     def changes(self, before: Version, after: Version) -> dict[str, list[DiffHunk]]:
         """Returns the hunks between two versions by path, with the findings that they answer."""
-        pair = (before.number, after.number)
-        if pair not in self._compared:
-            self._compared[pair] = self._compare(before, after)
-        return self._compared[pair]
-
-    @cached_property
-    def _compared(self) -> dict[tuple[int, int], dict[str, list[DiffHunk]]]:
-        """The changes that were asked for: a page that follows a run shows the same ones again."""
-        return {}
-
-    def _compare(self, before: Version, after: Version) -> dict[str, list[DiffHunk]]:
         if before.number >= after.number:
             return diff_files(before.files, after.files)
         # Labels are recorded by line, so they fit only what the version itself has changed. The

@@ -23,6 +23,11 @@ from signoff.review.record import Record
 
 BASELINE = "baseline"
 """The reason of a decision that accepts what exists."""
+_SAME_AS_FINDING = (
+    *("constraint", "rule", "severity", "path", "quote"),
+    *("line", "before", "after", "occurrence", "occurrences", "others"),
+)
+"""What a decision and its finding say in the same words: the rule, and which passage is meant."""
 _COMMENT = re.compile(r"signoff:\s*ignore\s+([\w./-]+)[ \t]*(.*)")
 _COMMENT_ENDS = re.compile(r"\s*(?:-->|\*/|#}|%>|\)\)?)?\s*$")
 
@@ -79,23 +84,13 @@ class LastingDecision(Record):
         """Returns the decision to dismiss a finding."""
         return cls(
             finding=finding.id,
-            constraint=finding.constraint,
             why=why,
-            rule=finding.rule,
-            severity=finding.severity,
-            path=finding.path,
-            quote=finding.quote,
             about=finding.finding,
             version=finding.artifact if finding.omission else "",
-            line=finding.line,
-            before=finding.before,
-            after=finding.after,
-            occurrence=finding.occurrence,
-            occurrences=finding.occurrences,
-            others=finding.others,
             by=by,
             on=on,
             until=until,
+            **{name: getattr(finding, name) for name in _SAME_AS_FINDING},
         )
 
     @classmethod
@@ -103,18 +98,8 @@ class LastingDecision(Record):
         cls, finding: Finding, why: str, files: str, *, by: str = "", on: str = "", until: str = ""
     ) -> LastingDecision:
         """Returns the decision to dismiss what a finding's rule reports in some files."""
-        return cls(
-            finding=finding.id,
-            constraint=finding.constraint,
-            why=why,
-            rule=finding.rule,
-            severity=finding.severity,
-            all_like=True,
-            files=files,
-            by=by,
-            on=on,
-            until=until,
-        )
+        about = (finding.id, finding.constraint, why, finding.rule, finding.severity)
+        return cls(*about, all_like=True, files=files, by=by, on=on, until=until)
 
     def covers(self, constraint: str, rule: str, path: str) -> bool:
         """Whether it is about a rule and these findings are in one of its files."""
@@ -138,25 +123,16 @@ class LastingDecision(Record):
 
     def as_finding(self, version: ArtifactVersion, path: str) -> Finding:
         """Returns the dismissed finding that a run starts with."""
+        same = {name: getattr(self, name) for name in _SAME_AS_FINDING}
         return Finding(
             id=self.finding,
-            constraint=self.constraint,
-            rule=self.rule,
-            severity=self.severity,
-            quote=self.quote,
             location="",
             finding=self.about,
             status=FindingStatus.DISMISSED,
             history=((0, Label.DISMISSED),),
             artifact=version.digest(path),
             reason=self.why,
-            path=path,
-            line=self.line,
-            before=self.before,
-            after=self.after,
-            occurrence=self.occurrence,
-            occurrences=self.occurrences,
-            others=self.others,
+            **{**same, "path": path},
         )
 
 

@@ -20,7 +20,7 @@ from signoff.review.adjudication import Adjudication, AdjudicationDecision, Purs
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import Finding, is_set_aside
 from signoff.review.findings import Ledger
-from signoff.review.work_order import Edit
+from signoff.review.work_order import Edit, format_work_order, without_issues
 
 
 def check_verdict(
@@ -29,8 +29,6 @@ def check_verdict(
     block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
 ) -> Adjudication:
     """Returns a judge's answer with one decision per finding, and notes on what was changed."""
-    from signoff.review.work_order import without_issues
-
     cases = _cases(critiques)
     notes: list[str] = []
     assigned = _assign(adjudication.decisions, cases, notes)
@@ -183,8 +181,6 @@ def _decision(
 
 
 def _work_order(cases: Sequence[_Case]) -> str:
-    from signoff.review.work_order import format_work_order
-
     edits: list[Edit] = []
     notes: list[tuple[str, str, str]] = []
     for case in sorted(cases, key=lambda case: case.worst[1].severity.rank):

@@ -55,8 +55,6 @@ _MARKER = re.compile(
     r"|(?P<number>\d{1,3}[.)]|\(?[A-Za-z0-9]\)|[A-Za-z]\.))(?=\s)",
     re.MULTILINE,
 )
-_HYPHENATED = re.compile(r"([^\W\d_])-[ \t]*+\r?\n[ \t]*+([^\W\d_]\S*+)")
-_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 
 # Only in alphabets that put spaces between words; in the others a quote may begin anywhere.
 _LETTER = r"[0-9A-Za-z\u00c0-\u08ff]"
@@ -131,16 +129,6 @@ def find_words(words: str, passage: str) -> int:
         if not splits_word(words, start) and not splits_word(words, start + len(passage)):
             return start
     return -1
-
-
-def is_hyphenated(plain: str) -> bool:
-    """Whether a word is divided at the end of a line."""
-    return _HYPHENATED.search(plain) is not None
-
-
-def without_hyphens(plain: str) -> str:
-    """Returns a text without hyphens in words: a divided word may have had one or not."""
-    return _HYPHEN.sub("", _HYPHENATED.sub(r"\1\2\n", plain))
 
 
 def limit_marks(text: str) -> str:

@@ -13,8 +13,9 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
@@ -267,18 +268,15 @@ class LiveFeed:
             box.offer(change)
 
 
-class _Page(NamedTuple):
-    version: int
-    made_at: float
-    messages: list[Message]
-
-
+@dataclass
 class _Entry:
     """The page of one key; who holds the lock renders it, the others wait for it."""
 
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.page: _Page | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    version: int = -1
+    made_at: float = 0.0
+    messages: list[Message] = field(default_factory=list)
+    """What was answered; empty if there is no page."""
 
 
 class PageCache:
@@ -319,17 +317,18 @@ class PageCache:
     async def _messages(self, entry: _Entry, scope: Scope, receive: Receive) -> list[Message]:
         async with entry.lock:
             version, now = self._version(), self._now()
-            page = entry.page
-            if page and page.version == version and now - page.made_at < FRESH_SECONDS:
-                return page.messages
+            if entry.messages and entry.version == version and now - entry.made_at < FRESH_SECONDS:
+                return entry.messages
             messages: list[Message] = []
 
             async def keep(message: Message) -> None:
                 messages.append(message)
 
+            entry.messages = []
             await self._app(scope, receive, keep)
-            # An error is told to each page that asks: it may be gone for the next one.
-            entry.page = _Page(version, now, messages) if _is_page(messages) else None
+            if _is_page(messages):
+                # An error is told to each page that asks: it may be gone for the next one.
+                entry.version, entry.made_at, entry.messages = version, now, messages
             return messages
 
 

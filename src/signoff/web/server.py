@@ -27,7 +27,7 @@ from signoff.app.project import Project
 from signoff.mcp.http import HttpApp
 from signoff.web import live
 from signoff.web.access import SESSION_SECONDS, Access, cookie_name
-from signoff.web.api import documents, inbox, runs, workflows
+from signoff.web.api import documents, routes
 from signoff.web.guard import CALLER, LOGIN_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.live import LiveFeed, PageCache
@@ -93,7 +93,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app.state.access, app.state.cookie, app.state.hosts = access, cookie, tuple(hosts)
     app.state.followed = FollowedRuns()
     pages = (live, frame, home, run, request, start, passkeys)
-    for each in (login, *(module.router for module in (*pages, workflows, runs, inbox))):
+    for each in (login, *(module.router for module in (*pages, routes))):
         app.include_router(each)
     app.mount("/static", _Static(directory=str(files("signoff.web") / "static")))
     app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))

@@ -152,6 +152,8 @@ def damage(kind: str, path: str) -> None:
 
 def damaged(kind: str, data: bytes) -> bytes:
     return {
+        "nothing": data,
+        "grown": data.replace(b"see", b"sea " * 40),
         "emptied": b"",
         "blanked": b" \n\t\n",
         "spaced": data.replace(b" ", b"  "),

@@ -14,16 +14,6 @@ from signoff.runtime.effect_errors import usage_of
 SCHEMA = {"type": "object", "required": ["verdict"]}
 
 
-def test_a_whole_answer_becomes_the_reply() -> None:
-    """Nothing that the server reports is lost."""
-    usage = Usage(tokens_in=1, tokens_out=2)
-
-    reply = judge(ModelAnswer("Yes.", "stop", usage=usage, session="s1"), None)
-
-    assert (reply.text, reply.finish, reply.usage, reply.session) == ("Yes.", "stop", usage, "s1")
-    assert reply.value is None
-
-
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [

@@ -124,15 +124,6 @@ async def test_a_model_too_small_to_review_is_chosen_only_if_it_is_listed() -> N
     assert (await asked(auto(small, among=["local"])))[0] == "local"
 
 
-async def test_the_agents_to_choose_from_can_be_named() -> None:
-    """A company may allow only some agents."""
-    agents = [candidate("claude", ready(), "claude"), candidate("codex", ready(), "codex")]
-
-    assert (await asked(auto(*agents, among=["codex", "claude"])))[0] == "codex"
-    with pytest.raises(ConfigError, match="unknown agent 'codx'"):
-        auto(*agents, among=["codx"])
-
-
 async def test_the_error_says_what_each_agent_lacks_that_somebody_began_to_set_up() -> None:
     """The user learns how to continue; answering manually is always possible."""
     agent = auto(

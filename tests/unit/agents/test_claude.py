@@ -81,18 +81,6 @@ async def test_edits_are_allowed_in_the_workspace_by_the_vendors_own_rule(tmp_pa
     assert not [each for each in argv if "dangerously" in each or "allowedTools" in each]
 
 
-async def test_a_structured_answer_is_the_value(tmp_path: Path) -> None:
-    """The text of such a result may differ from its value."""
-    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
-
-    reply = await printing(tmp_path, structured_output={"a": 3}, result="done").ask(
-        AgentRequest("Hi", schema=schema), Watcher().call
-    )
-
-    assert reply.value == {"a": 3}
-    assert json.loads(reply.text) == {"a": 3}
-
-
 async def test_text_is_displayed_as_it_arrives(tmp_path: Path) -> None:
     """A program without output for minutes looks like it hangs."""
     watcher = Watcher()
@@ -204,28 +192,6 @@ async def test_stopping_at_a_limit_is_an_error(tmp_path: Path, limit: str) -> No
         await printing(tmp_path, 1, subtype=f"error_max_{limit}", result=None).ask(
             AgentRequest("Hi"), Watcher().call
         )
-
-
-async def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
-    """A truncated critique must not become a clean pass."""
-    with pytest.raises(AgentBadOutput, match="cut off"):
-        await printing(tmp_path, stop_reason="max_tokens").ask(AgentRequest("Hi"), Watcher().call)
-
-
-async def test_a_failing_exit_code_outweighs_a_successful_result(
-    tmp_path: Path,
-) -> None:
-    """The program failed after it had printed its result."""
-    with pytest.raises(AgentError, match="exit code 3"):
-        await printing(tmp_path, 3).ask(AgentRequest("Hi"), Watcher().call)
-
-
-async def test_output_without_a_result_is_transient(tmp_path: Path) -> None:
-    """A killed program prints no result."""
-    agent = claude(tmp_path, "say(type='system', subtype='init', session_id='s')")
-
-    with pytest.raises(AgentTransient, match="before its result"):
-        await agent.ask(AgentRequest("Hi"), Watcher().call)
 
 
 def test_using_a_tool_that_was_not_offered_counts_as_denied() -> None:

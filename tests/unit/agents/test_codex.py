@@ -1,5 +1,4 @@
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
-    AgentBadOutput,
     AgentBadRequest,
     AgentError,
     AgentQuota,
@@ -36,19 +34,6 @@ def codex(folder: Path, body: str, **options: Any) -> CodexAgent:
 
 def message(text: str) -> str:
     return f"say(type='item.completed', item={{'type': 'agent_message', 'text': {text!r}}})\n"
-
-
-async def test_the_last_message_of_a_completed_turn_is_the_answer(tmp_path: Path) -> None:
-    """Earlier messages describe the next actions."""
-    watcher = Watcher()
-    agent = codex(tmp_path, STARTED + message("I will look.") + message("All good.") + ENDED)
-
-    reply = await agent.ask(AgentRequest("Hi"), watcher.call)
-
-    assert reply.text == "All good."
-    assert reply.usage == Usage(12, 7)
-    assert reply.session == "t-1"
-    assert watcher.displayed == ["I will look.\n", "All good.\n"]
 
 
 async def test_it_gets_model_sandbox_and_prompt(tmp_path: Path) -> None:
@@ -119,17 +104,6 @@ async def test_a_failed_turn_is_classified_by_who_must_act(
     assert type(raised.value) is kind
 
 
-async def test_a_used_up_plan_has_its_reset_time(tmp_path: Path) -> None:
-    """The run is parked until then."""
-    words = "You've hit your usage limit. Try again at Nov 16th, 2031 12:13 AM."
-    body = f"{STARTED}say(type='turn.failed', error={{'message': {words!r}}})\nsys.exit(1)"
-
-    with pytest.raises(AgentQuota) as raised:
-        await codex(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
-
-    assert raised.value.until == datetime(2031, 11, 16, 0, 13).astimezone()
-
-
 async def test_a_rejected_patch_on_standard_error_is_a_refusal(
     tmp_path: Path,
 ) -> None:
@@ -152,24 +126,6 @@ async def test_an_unreachable_server_is_reported_after_the_retries(tmp_path: Pat
         await codex(tmp_path, STARTED + lost * 3 + "time.sleep(600)").ask(
             AgentRequest("Hi"), Watcher().call
         )
-
-
-async def test_an_incomplete_turn_is_transient(tmp_path: Path) -> None:
-    """Its last message may be a plan instead of an answer."""
-    with pytest.raises(AgentTransient, match="before its result"):
-        await codex(tmp_path, STARTED + message("I will look.")).ask(
-            AgentRequest("Hi"), Watcher().call
-        )
-
-
-async def test_an_answer_that_does_not_match_its_schema_is_refused(tmp_path: Path) -> None:
-    """The vendor does not guarantee that the reply matches."""
-    with pytest.raises(AgentBadOutput, match="does not match its schema") as raised:
-        await codex(tmp_path, STARTED + message('{"b": 1}') + ENDED).ask(
-            AgentRequest("Hi", schema=CLOSED), Watcher().call
-        )
-
-    assert raised.value.usage == Usage(12, 7)  # type: ignore[attr-defined]  # set by agents.answer
 
 
 @pytest.mark.parametrize(

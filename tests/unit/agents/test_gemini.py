@@ -192,12 +192,6 @@ async def test_a_denied_write_is_a_refusal(tmp_path: Path, why: str) -> None:
         )
 
 
-async def test_a_stream_without_an_end_is_transient(tmp_path: Path) -> None:
-    """The answer may be incomplete."""
-    with pytest.raises(AgentTransient, match="before its result"):
-        await gemini(tmp_path, INIT + piece("Hel")).ask(AgentRequest("Hi"), Watcher().call)
-
-
 async def test_a_json_answer_is_not_taken_for_a_result_document(tmp_path: Path) -> None:
     """A structured answer may have a field of the same name."""
     text = json.dumps({"response": "yes", "confidence": 3})

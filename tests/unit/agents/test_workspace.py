@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import pytest
@@ -31,18 +30,6 @@ def test_changed_added_and_deleted_files_are_distinguished(project: Path) -> Non
     assert inside["a.txt"] == "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
     assert inside["deep/new.txt"].endswith("+hello\n")
     assert inside["gone.txt"].startswith("--- a/gone.txt\n+++ /dev/null\n")
-
-
-def test_an_unchanged_file_is_not_reported(project: Path) -> None:
-    """A new time stamp or an identical rewrite is not a change."""
-    folder = project / "work"
-    before = take_snapshot(folder)
-
-    os.utime(folder / "a.txt", (1, 1))
-
-    changes = changes_since(before)
-    assert changes.inside == {}
-    assert changes.outside == ()
 
 
 def test_binary_and_large_files_have_no_diff(

@@ -37,13 +37,6 @@ async def test_the_fallback_answers_at_once_after_a_quota_or_login_error(error: 
     assert seen == [f"{error}; codex answers instead\n"]
 
 
-async def test_the_fallback_is_not_asked_if_the_agent_answers() -> None:
-    """The same work must not be billed twice."""
-    reply = await ask(pair("From claude."))
-
-    assert (reply.text, reply.agent) == ("From claude.", None)
-
-
 async def test_the_fallback_is_asked_under_its_own_limits() -> None:
     """A fan-out without quota would otherwise send all its requests to the fallback at once."""
     held: list[str] = []

@@ -1,6 +1,6 @@
 from typing import Any
 
-from signoff.contracts.checkpoint import checkpoint_of, lookup
+from signoff.contracts.checkpoint import checkpoint_of
 
 STATE: dict[str, Any] = {
     "goal": "shorter",
@@ -42,18 +42,3 @@ def test_expressions_and_programs_see_data_and_fields_side_by_side() -> None:
     assert seen["results"]["plan"] == {"goal": "shorter"}
     assert seen["gate"]["input"] == "shorter"
     assert seen["iterations"]["plan"] == 2
-
-
-def test_a_run_that_has_done_nothing_has_an_empty_checkpoint() -> None:
-    """The first step has conditions too."""
-    point = checkpoint_of("run", "book", "plan", {})
-
-    assert point.completed_steps == ()
-    assert point.to_json()["gate"] is None
-
-
-def test_a_dotted_name_finds_a_value_or_nothing() -> None:
-    """A gate that names something missing shows that it is missing."""
-    assert lookup(STATE, "metrics.delta") == 3
-    assert lookup(STATE, "metrics.delta.more") is None
-    assert lookup(STATE, "nothing.at.all") is None

@@ -1,5 +1,4 @@
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,17 +14,6 @@ from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
-
-EXAMPLE = Path(__file__).parents[3] / "examples/release_notes/release_notes.yaml"
-
-LISTING = """
-def listed(ctx):
-    return ctx.db.value("SELECT count(*) FROM books") == 1
-
-
-def alone(ctx):
-    return listed(ctx)
-"""
 
 
 def read(folder: Path, text: str, **context: Any) -> Workflow:
@@ -226,7 +214,6 @@ async def test_the_database_and_programs_are_found_from_the_projects_folder(
     tmp_path: Path,
 ) -> None:
     """Paths in a file do not depend on the current folder."""
-    import sqlite3
 
     with sqlite3.connect(tmp_path / "books.db") as db:
         db.execute("CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT)")
@@ -256,79 +243,6 @@ async def test_the_database_and_programs_are_found_from_the_projects_folder(
         assert db.execute("SELECT title FROM books").fetchall() == [("Emma",)]
     db.close()
     assert len(list((tmp_path / "backups").glob("*.db"))) == 1
-
-
-def test_the_example_is_read(tmp_path: Path) -> None:
-    """Users start with it."""
-    workflow = compile_file(SourceFile(EXAMPLE), CompileContext(tmp_path))
-
-    assert list(workflow.steps) == ["collect", "write", "compare", "sign-off", "publish"]
-    assert workflow.roles == {"writer": "claude"}
-
-
-async def test_items_and_parallel_steps_work_as_in_python(tmp_path: Path) -> None:
-    """A file can express everything that a definition in Python can."""
-    workflow = read(
-        tmp_path,
-        """\
-        type: x
-        steps:
-          - {name: plan, command: [echo, '{"areas": ["a", "b"]}'], next: write}
-          - name: write
-            command: [cat]
-            parallel: true
-            parallel_key: areas
-            postconditions: [result.item === ctx.item]
-            next: style
-          - {name: style, command: [echo, '{"style": 1}'], parallel: true}
-          - {name: facts, command: [echo, '{"facts": 2}'], parallel: true, next: end}
-          - name: end
-            command: [cat]
-            preconditions: [checkpoint.style === 1 && checkpoint.facts === 2]
-        """,
-    )
-
-    async with Engine(MemoryStore()) as engine:
-        result = await engine.start(workflow, name="run")
-
-    assert result.status is Status.COMPLETED, result.reason
-    done = [each["step"] for each in result.state["_completed"]]
-    assert done == ["plan", "write", "style", "facts", "end"]
-    assert list(result.state["_items"]) == ["0:a", "1:b"]
-
-
-async def test_a_file_can_name_functions_that_query_the_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without statements the database is unchanged, so the work is refused."""
-    (tmp_path / "listing_checks.py").write_text(LISTING, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "books.db")) as db:
-        db.execute("CREATE TABLE books (title TEXT)")
-        db.commit()
-    workflow = read(
-        tmp_path,
-        """\
-        type: t
-        database: {url: books.db, backup: false}
-        steps:
-          - name: add
-            prompt: Add Emma.
-            postconditions:
-              - {name: listed, check: "listing_checks:listed", error: It is not listed}
-            next: {condition: "listing_checks:alone", on_true: end, on_false: add}
-          - name: end
-            command: [echo, done]
-        """,
-    )
-    work = {"ok": True, "statements": [["INSERT INTO books VALUES ('Emma')"]]}
-    worker = ScriptedAgent([{"ok": True}, work])
-
-    async with Engine(MemoryStore(), agents={"claude": worker}) as engine:
-        result = await engine.start(workflow, {}, name="run")
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert "Previous attempt failed: It is not listed" in worker.requests[1].prompt
 
 
 def test_a_condition_that_cannot_be_imported_is_reported_with_its_line(tmp_path: Path) -> None:

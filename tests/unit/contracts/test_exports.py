@@ -4,8 +4,6 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 from signoff import contracts
 
 NAMES = [
@@ -36,12 +34,6 @@ def test_the_public_names_are_these() -> None:
     assert contracts.__all__ == NAMES
     assert all(getattr(contracts, name) is not None for name in NAMES)
     assert dir(contracts) == NAMES
-
-
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    """A typo must fail as in any other module."""
-    with pytest.raises(AttributeError, match="no attribute 'defineWorkflow'"):
-        _ = contracts.defineWorkflow
 
 
 def test_defining_a_workflow_loads_no_parser_of_sql_and_no_expressions() -> None:

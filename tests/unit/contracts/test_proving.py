@@ -51,23 +51,6 @@ async def test_a_condition_holds_only_if_it_is_true(check: Any, message: str) ->
     assert message in await checked(check, {"n": 1} if isinstance(check, str) else None)
 
 
-async def test_all_conditions_that_do_not_hold_are_reported_together() -> None:
-    """One retry is cheaper than three."""
-    conditions = [
-        Condition("a", lambda _ctx: False, "First"),
-        Condition("b", lambda _ctx: True),
-        Condition("c", "false"),
-    ]
-
-    assert await problems_of(conditions, CONTEXT) == ["First", "c does not hold"]
-
-
-@pytest.mark.parametrize("check", [lambda _ctx: True, "result === 1", waits])
-async def test_conditions_that_hold_give_no_problems(check: Any) -> None:
-    """Functions, coroutines and expressions are treated alike."""
-    assert not await problems_of([Condition("a", check)], CONTEXT.with_result(1, None))
-
-
 @pytest.fixture
 def hangs() -> Any:
     """A condition that ends when the test does."""
@@ -86,12 +69,6 @@ async def test_a_branch_that_never_decides_is_abandoned(
     """An author's endless loop must not block the whole run forever."""
     with pytest.raises(StepFailed, match=r"a condition took more than 0\.05 seconds"):
         await evaluate(hangs, CONTEXT, seconds=0.05)
-
-
-async def test_what_a_branch_raises_is_raised() -> None:
-    """The author sees their own error."""
-    with pytest.raises(KeyError, match="chapters"):
-        await evaluate(raises, CONTEXT)
 
 
 async def test_a_timeout_error_of_the_author_is_passed_on() -> None:

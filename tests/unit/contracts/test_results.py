@@ -81,25 +81,9 @@ def test_no_key_has_the_name_of_a_parameter_or_of_the_runs_own_data() -> None:
     assert state == {}
 
 
-@pytest.mark.parametrize("result", [None, "text", 3, ["a"], {}, {1: "x"}, {"_x": 1}])
-def test_a_result_without_names_adds_none(result: Any) -> None:
-    """Results may be anything."""
-    assert after(("code", result)) == {}
-
-
 def test_owners_are_stored_only_when_they_change() -> None:
     """A long loop must not store them in every round."""
     state = after(("code", {"n": 1}))
 
     assert named_update(state, {"code": {"n": 2}}, STEPS, ()) == {"n": 2}
     assert OWNERS in state
-
-
-def test_a_run_that_adopts_these_rules_gives_each_name_to_the_step_that_returned_it_last() -> None:
-    """That is what its steps have read so far."""
-    results = [{"step": "code", "result": {"n": 1}}, {"step": "more", "result": {"n": 2}}]
-    state: dict[str, Any] = {"n": 2, "_completed": results}
-
-    state |= named_update(state, {"more": {"n": 3}}, STEPS, ())
-
-    assert result_names(state)["n"] == 3

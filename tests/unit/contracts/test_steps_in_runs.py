@@ -63,65 +63,6 @@ async def test_the_lease_is_renewed_while_an_ordinary_command_works() -> None:
     assert (await play(workflow)).state["beats"] is True
 
 
-async def test_steps_follow_each_other_and_their_results_stay() -> None:
-    """Later steps use the results of earlier ones."""
-
-    def second(ctx: StepContext) -> dict[str, Any]:
-        assert ctx.checkpoint.completed("first")
-        return {"sum": ctx.checkpoint.data["number"] + 1}
-
-    workflow = define_workflow(
-        {
-            "type": "sums",
-            "initialStep": "first",
-            "steps": [
-                {"name": "first", "command": gives({"number": 1}), "next": "second"},
-                {"name": "second", "command": second, "next": None},
-            ],
-        }
-    )
-
-    result = await play(workflow)
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert result.state["sum"] == 2
-
-
-async def test_a_step_that_fails_its_conditions_is_retried_then_a_human_decides() -> None:
-    """Agents claim to be done; the engine checks."""
-    message: list[str] = []
-
-    def lazy(ctx: StepContext) -> dict[str, Any]:
-        message.append(ctx.feedback)
-        return {"chapters": []}
-
-    workflow = define_workflow(
-        {
-            "type": "lazy",
-            "steps": [
-                {
-                    "name": "write",
-                    "command": lazy,
-                    "postconditions": [
-                        {
-                            "name": "modified",
-                            "check": "size(result.chapters) > 0",
-                            "error": "No chapters were modified",
-                        }
-                    ],
-                }
-            ],
-        }
-    )
-
-    result = await play(workflow)
-
-    assert result.status is Status.WAITING
-    assert message[0] == ""
-    assert message[1] == "No chapters were modified"
-    assert "No chapters were modified" in result.inbox[0].prompt
-
-
 async def test_a_human_can_accept_work_that_does_not_meet_its_conditions() -> None:
     """Without a database the work exists and may be good enough."""
     workflow = define_workflow(
@@ -191,82 +132,6 @@ async def test_a_result_that_decides_nothing_is_reported_with_all_other_problems
     assert "too short; the branch after 'write' cannot be decided" in result.inbox[0].prompt
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        'result.decision === "approved"',
-        lambda ctx: ctx.result["decision"] == "approved",
-    ],
-)
-async def test_a_loop_is_counted_and_ends_with_a_human_decision(condition: Any) -> None:
-    """After the limit a human decides; the run never continues by itself."""
-    seen: list[int] = []
-
-    def writer(ctx: StepContext) -> dict[str, Any]:
-        seen.append(ctx.checkpoint.iteration_counts.get("writer", 0))
-        return {"text": "..."}
-
-    workflow = define_workflow(
-        {
-            "type": "loop",
-            "steps": [
-                {"name": "writer", "command": writer, "next": "review"},
-                {
-                    "name": "review",
-                    "command": gives({"decision": "no"}),
-                    "next": {
-                        "condition": condition,
-                        "onTrue": "done",
-                        "onFalse": "writer",
-                        "maxIterations": 3,
-                    },
-                },
-                {"name": "done", "command": gives({}), "next": None},
-            ],
-        }
-    )
-
-    result = await play(workflow)
-
-    assert result.status is Status.WAITING
-    assert seen == [0, 1, 2, 3]
-
-
-async def test_items_run_separately_and_only_failed_ones_are_retried() -> None:
-    """A failed item must not lose the work of the others."""
-    worked: list[str] = []
-
-    def write(ctx: StepContext) -> dict[str, Any]:
-        worked.append(ctx.item)
-        return {"words": 0 if ctx.item == "b" and worked.count("b") < 3 else 5}
-
-    workflow = define_workflow(
-        {
-            "type": "items",
-            "steps": [
-                {"name": "plan", "command": gives({"areas": ["a", "b", "c"]}), "next": "write"},
-                {
-                    "name": "write",
-                    "command": write,
-                    "parallel": True,
-                    "parallelKey": "areas",
-                    "postconditions": [{"name": "written", "check": "result.words > 0"}],
-                    "next": None,
-                },
-            ],
-        }
-    )
-    store = MemoryStore()
-    waiting = await play(workflow, store=store)
-
-    result = await go_on(workflow, store, "retry")
-
-    assert waiting.status is Status.WAITING
-    assert "1 of 3 items" in waiting.inbox[0].prompt
-    assert result.status is Status.COMPLETED, result.reason
-    assert sorted(worked) == ["a", "b", "b", "b", "c"]
-
-
 async def test_a_locked_database_loses_no_reply_of_an_item() -> None:
     """The agents' replies are still there when the database is free again."""
     claude = ScriptedAgent().on("", "fine")
@@ -298,70 +163,6 @@ async def test_a_locked_database_loses_no_reply_of_an_item() -> None:
     assert "is locked" in failed.reason
     assert result.status is Status.COMPLETED, result.reason
     assert sorted(claude.prompts) == ["write a", "write b"]
-
-
-async def test_consecutive_parallel_steps_run_together() -> None:
-    """Independent reviews do not wait for each other."""
-    slow = ScriptedAgent(delay=0.01).on("", '{"ok": true}')
-
-    async def ask(ctx: StepContext) -> Any:
-        return {ctx.step: (await ctx.ask("claude", ctx.step)).text}
-
-    workflow = define_workflow(
-        {
-            "type": "together",
-            "steps": [
-                {"name": "style", "command": ask, "parallel": True},
-                {"name": "facts", "command": ask, "parallel": True, "next": "end"},
-                {"name": "end", "command": gives({}), "next": None},
-            ],
-        }
-    )
-
-    result = await play(workflow, claude=slow)
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert slow.most_at_once == 2
-    assert {"style", "facts"} <= set(result.state)
-
-
-async def test_a_gate_shows_its_context_and_its_input_reaches_the_next_step() -> None:
-    """What a human asks for must reach the step that does it."""
-    heard: list[str] = []
-
-    def plan(ctx: StepContext) -> dict[str, Any]:
-        heard.append(ctx.feedback)
-        return {"metrics": {"delta": 3}}
-
-    workflow = define_workflow(
-        {
-            "type": "gate",
-            "steps": [
-                {"name": "plan", "command": plan, "next": "gate"},
-                {
-                    "name": "gate",
-                    "humanGate": {
-                        "prompt": "How to proceed?",
-                        "context": ["metrics.delta"],
-                        "options": [
-                            {"label": "Approve", "nextStep": "finish"},
-                            {"label": "More", "nextStep": "plan", "requiresInput": True},
-                            {"label": "Reject and stop", "nextStep": None},
-                        ],
-                    },
-                },
-                {"name": "finish", "command": gives({}), "next": None},
-            ],
-        }
-    )
-    store = MemoryStore()
-    await play(workflow, store=store)
-    await go_on(workflow, store, "More", "shorter, please")
-
-    result = await go_on(workflow, store, "Reject and stop")
-
-    assert heard == ["", "shorter, please"]
-    assert result.status is Status.REJECTED
 
 
 async def test_a_prompt_lists_the_conditions_that_will_be_checked(tmp_path: Path) -> None:
@@ -547,18 +348,6 @@ async def test_a_database_that_is_replaced_during_a_step_is_noticed(tmp_path: Pa
     assert result.status is Status.FAILED
     assert "the work of step 'first' is no longer in the database" in result.reason
     assert prices == [(100,)]
-
-
-async def test_a_database_with_the_runs_work_is_accepted(tmp_path: Path) -> None:
-    """The check must not stop a healthy run."""
-    file = tmp_path / "shop.db"
-    shop(file)
-    workflow, store = priced(str(file)), MemoryStore()
-    await play(workflow, store=store)
-
-    result = await go_on(workflow, store, "Yes")
-
-    assert result.status is Status.COMPLETED, result.reason
 
 
 def test_the_path_of_a_database_is_relative_to_the_defining_file(

@@ -118,25 +118,6 @@ async def test_programs_run_in_the_folder_of_the_project(tmp_path: Path) -> None
     assert result.state["files"] == ["here.txt"]
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (["no-such-program-anywhere"], "no-such-program-anywhere"),
-        ([*PYTHON, "import sys; sys.exit('out of paper')"], "exit code 1: out of paper"),
-        (lambda _ctx: {"success": False, "error": "out of ink"}, "out of ink"),
-        (lambda _ctx: {"success": False}, "failed without giving a reason"),
-        (lambda _ctx: {"success": "yes", "result": 1}, "without giving a reason"),
-        (lambda _ctx: StepOutput(statements=[["SELECT 1"]]), "this workflow has no database"),
-    ],
-)
-async def test_failed_work_is_retried_and_then_a_human_decides(command: Any, message: str) -> None:
-    """Failed work does not count, and the reason is shown."""
-    result = await play(command=command)
-
-    assert result.status in (Status.WAITING, Status.FAILED)
-    assert message in (result.reason or "") + "".join(item.prompt for item in result.inbox)
-
-
 async def test_a_program_that_takes_too_long_is_killed() -> None:
     """A step's time is limited, and its processes are gone afterwards."""
     result = await play(command=[*PYTHON, "import time; time.sleep(600)"], timeout=0.2)

@@ -6,7 +6,6 @@ import pytest
 
 from signoff.documents.templates import (
     MOST_INCLUDES,
-    escape,
     fill,
     render_template,
 )
@@ -293,30 +292,6 @@ def test_variables_that_are_kept_stay_until_they_are_filled_in(tmp_path: Path) -
     assert fill(kept, {"STANDARDS": "s", "FEEDBACK": ""}) == "n\ns\nend\n"
 
 
-def test_a_value_is_not_rendered_in_the_second_step_either() -> None:
-    """A task that mentions {{PLAN}}, or a plan that mentions {{CODE}}, must stay as it is."""
-    value = "see {{PLAN}}, {{=PLAN}}, {{ CODE }}, {{#if PLAN}}x{{/if}}, {{other}} and {{/unless}}"
-
-    kept = render_text("{{TASK}} | {{PLAN}} | {{=CODE}}", {"TASK": value}, ENGINE)
-    text = fill(kept, {"PLAN": "{{CODE}} {{/if}}", "CODE": "wrong"})
-
-    assert text == f"{value} | {{{{CODE}}}} {{{{/if}}}} | {{{{CODE}}}}"
-
-
-def test_a_tag_that_arises_from_two_values_is_not_rendered() -> None:
-    """Neither of them contains it."""
-    kept = render_text("{{A}}{{B}} {{{B}}", {"A": "{{PL", "B": "AN}}"}, ["PLAN"])
-    also = render_text("{{{A}}", {"A": "{PLAN}}"}, ["PLAN"])
-
-    assert fill(kept, {"PLAN": "wrong"}) == "{{PLAN}} {AN}}"
-    assert fill(also, {"PLAN": "wrong"}) == "{{PLAN}}"
-
-
-def test_a_value_that_is_known_already_is_not_kept() -> None:
-    """The caller may fill in what it knows."""
-    assert render_text("{{PLAN}} {{CODE}}", {"PLAN": "p"}, ENGINE) == "p {{CODE}}"
-
-
 def test_filling_changes_nothing_else() -> None:
     """A prompt need not come from a template, and code is full of braces."""
     text = "{{other}} {{=other}} {{/if}} {{#if A}} {{#unless B}}{{/if}} {{include: x}} {{}} {{A"
@@ -330,14 +305,6 @@ def test_filling_pairs_conditions_that_are_not_its_own() -> None:
 
     assert fill(text, {"A": ""}) == "4"
     assert fill(text, {"A": "x"}) == "1{{#if other}}2{{/if}}34"
-
-
-def test_a_text_can_be_protected_by_hand() -> None:
-    """For prompts that are put together without a template."""
-    text = "{{PLAN}} {{=PLAN}} {{/if}} {{other}}"
-
-    assert fill(escape(text, ["PLAN"]) + "{{PLAN}}", {"PLAN": "p"}) == f"{text}p"
-    assert escape(text, []) == text
 
 
 @pytest.mark.parametrize(

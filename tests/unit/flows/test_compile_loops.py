@@ -18,53 +18,8 @@ from tests.unit.flows.harness import (
     issue,
     passes,
     play,
-    rules,
     step,
 )
-
-
-async def test_a_loop_repeats_until_the_judge_approves(tmp_path: Path) -> None:
-    """The whole point: problems are found, fixed, reviewed again, and only then approved."""
-    claude = ScriptedAgent(
-        [
-            "The see.",
-            fails(issue("misspelled", evidence="see")),
-            rules("REWRITE", {"issue_id": "clear-001", "status": "pursuing"}, bill="Fix it."),
-            "The sea.",
-            "The sea!",
-            passes(),
-        ]
-    )
-
-    result = await play(flow(), {"claude": claude}, tmp_path)
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert (tmp_path / "run/final/artifact.md").read_text() == "The sea!\n"
-    assert claude.remaining == 0
-
-
-async def test_a_flow_without_a_judge_ends_at_its_limit_with_the_best_version(
-    tmp_path: Path,
-) -> None:
-    """Without a judge, nothing is approved."""
-    the_flow = flow([step("generate"), step("critique")], max_iterations=2)
-    claude = ScriptedAgent(["One.", passes(), "Two.", fails(issue("bad"))])
-
-    result = await play(the_flow, {"claude": claude}, tmp_path)
-
-    assert result.status is Status.LIMIT
-    assert (tmp_path / "run/final/artifact.md").read_text() == "One.\n"
-
-
-async def test_the_state_has_the_current_step(tmp_path: Path) -> None:
-    """state.json has to show the step in which a run waits."""
-    the_flow = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
-    claude = ScriptedAgent(["Text.", fails(issue("bad"))])
-
-    result = await play(the_flow, {"claude": claude}, tmp_path)
-
-    assert result.status is Status.WAITING
-    assert (result.step, result.state["step_index"]) == ("critique", 1)
 
 
 async def test_the_reviews_are_stored_before_a_human_is_asked_about_them(tmp_path: Path) -> None:

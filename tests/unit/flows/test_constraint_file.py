@@ -48,24 +48,6 @@ def test_every_key_of_a_constraint_is_read() -> None:
     )
 
 
-def test_a_constraint_that_names_one_severity_leaves_the_others_open(
-    tmp_path: Path,
-) -> None:
-    """The levels below it decide those."""
-    (tmp_path / "a.yaml").write_text("summary: x\nbehavior: {Critical: ESCALATE}\n")
-
-    (constraint,) = load_constraints(tmp_path)
-
-    assert constraint.behavior == ConstraintBehavior.from_dict({"critical": "escalate"})
-
-
-def test_missing_keys_have_the_documented_defaults(tmp_path: Path) -> None:
-    """A file of one line is a constraint, named after the file."""
-    (tmp_path / "no.jargon-1.yml").write_text("summary: No jargon.\nrules:\nagents:\n")
-
-    assert load_constraints(tmp_path) == [Constraint("no.jargon-1", 10, "No jargon.")]
-
-
 def test_a_folder_is_read_in_the_order_of_names_and_a_list_in_its_own(tmp_path: Path) -> None:
     """A step may use the order of definition."""
     for name in ("b.yaml", "a.yml", "c.yaml"):
@@ -130,11 +112,6 @@ def test_a_constraint_without_requirements_is_a_warning(tmp_path: Path) -> None:
     read_constraints([tmp_path / "a.yaml"], [], warnings)
 
     assert "neither a summary nor rules" in str(warnings[0])
-
-
-def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
-    """An unread constraint is worse than a run that does not start."""
-    assert complaints(tmp_path / "none.yaml")[0].endswith("none.yaml: does not exist")
 
 
 def test_a_constraint_survives_being_stored() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from signoff.core.severity import Severity
 from signoff.errors import UsageError
 from signoff.flows.decision_file import NAME, add_decisions, read_decisions
 from signoff.review.lasting_decision import LastingDecision
@@ -22,26 +21,6 @@ def test_a_decision_is_added_once(tmp_path: Path) -> None:
     add_decisions(tmp_path, [replace(DECISION, on="2026-01-02")])
 
     assert (tmp_path / NAME).read_text() == text
-
-
-@pytest.mark.parametrize(
-    "again",
-    [
-        replace(DECISION, until="2031-01-01"),
-        replace(DECISION, version="1234"),
-        replace(DECISION, severity=Severity.CRITICAL),
-    ],
-)
-def test_a_finding_can_be_dismissed_again(tmp_path: Path, again: LastingDecision) -> None:
-    """Its decision is over, or was about another text, or another severity.
-
-    The new decision was left out, and the command printed that the finding is dismissed.
-    """
-    add_decisions(tmp_path, [DECISION])
-
-    add_decisions(tmp_path, [again])
-
-    assert len(read_decisions(tmp_path)) == 2
 
 
 def test_an_empty_list_is_added_to(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.errors import InvalidWorkflow
-from signoff.flows.model import ConvergenceConfig, GenflowConfig, Tension
+from signoff.flows.model import ConvergenceConfig, Tension
 from signoff.flows.reading import config_from_dict, read_flow_file
 from signoff.flows.sections import PriorityRoute, RoutingRule
 from signoff.review.constraint import Constraint
@@ -125,8 +125,3 @@ def test_a_wrong_value_of_the_loop_is_answered_with_the_valid_ones(
         config_from_dict(raw)
 
     assert words in str(caught.value)
-
-
-def test_the_loop_is_a_flow_like_any_other() -> None:
-    """It is read by the same class its users know."""
-    assert GenflowConfig.from_dict({"version": 1}).workflow[3].loop_to == "critique"

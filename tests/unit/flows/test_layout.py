@@ -12,7 +12,7 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.flows.layout import FlowLayout
 from signoff.store.rundir.directory import RunDirectory
-from tests.unit.store.rundir.story import Story, asked
+from tests.unit.store.rundir.story import Story
 
 STEPS = {
     "draft": "generate",
@@ -105,21 +105,6 @@ def refined(step: str, to: str, path: str = "iterations/1/artifact_refined.md") 
     return finished(to, iteration=2, artifact="Better.\n", artifact_path=path, step=did)
 
 
-def test_the_goal_and_the_constraints_are_in_the_run_directory(
-    tmp_path: Path, story: Story
-) -> None:
-    """A run has to show what it was about, even if its files have changed."""
-    shelf = Shelf(tmp_path, story)
-
-    story.begin()
-    shelf.look()
-
-    assert shelf.yaml("goal.yaml") == SOURCE["goal"]
-    assert shelf.yaml("constraints/style.yaml")["rules"] == [{"id": "r", "text": "t"}]
-    compressed = (shelf.folder / ".cache" / "constraints-compressed.md").read_text()
-    assert compressed.index("accuracy (priority 1)") < compressed.index("style (priority 5)")
-
-
 def test_calls_are_named_by_phase_constraint_and_agent(tmp_path: Path, story: Story) -> None:
     """Users who debug a prompt know the names from the documentation."""
     story.begin().ask("draft#1", "write", "Tea.").commit(drafted())
@@ -145,25 +130,6 @@ def test_calls_are_named_by_phase_constraint_and_agent(tmp_path: Path, story: St
     }
 
 
-def test_the_results_of_steps_are_in_the_folder_of_their_iteration(
-    tmp_path: Path, story: Story
-) -> None:
-    """Users open the artifact, the critiques and the verdict first."""
-    story.begin().commit(drafted())
-    story.commit(reviewed("structure_review", "judge", CRITIQUE)).commit(judged())
-    story.commit(refined("fix", "draft"))
-
-    shelf = Shelf(tmp_path, story).look()
-
-    folder = shelf.folder / "iterations" / "1"
-    assert (folder / "artifact.md").read_text() == "Tea.\n"
-    assert (folder / "artifact_refined.md").read_text() == "Better.\n"
-    assert shelf.json("iterations/1/critiques/accuracy-claude.json")["overall"] == "FAIL"
-    assert "step" not in shelf.json("iterations/1/critiques/accuracy-claude.json")
-    assert shelf.yaml("iterations/1/adjudication_judge.yaml") == JUDGED
-    assert "bill_of_work: |" in (folder / "adjudication_judge.yaml").read_text()
-
-
 def test_a_critique_is_written_while_its_step_still_waits(tmp_path: Path, story: Story) -> None:
     """A human who is asked about a finding wants to read the critique first."""
     read = {key: value for key, value in CRITIQUE.items() if key != "step"}
@@ -176,15 +142,6 @@ def test_a_critique_is_written_while_its_step_still_waits(tmp_path: Path, story:
     assert early == read
     assert late.json("iterations/1/critiques/accuracy-claude.json")["summary"] == "Labelled."
     assert sum("accuracy-claude" in name for name in late.names) == 1
-
-
-def test_items_of_other_fan_outs_are_not_critiques(tmp_path: Path, story: Story) -> None:
-    """Sources are gathered in a fan-out, too."""
-    story.begin().commit(ev.ItemFinished("sources#1[0]", "Facts."))
-
-    shelf = Shelf(tmp_path, story).look()
-
-    assert not any("critiques" in name for name in shelf.names)
 
 
 def test_a_second_step_that_would_write_the_same_file_adds_its_name(
@@ -227,33 +184,6 @@ def test_constraints_with_the_same_long_prefix_are_all_shown() -> None:
     assert [f"{long}-1" in texts[0], f"{long}-2" in texts[1]] == [True, True]
 
 
-def test_the_thread_has_the_documented_fields(tmp_path: Path, story: Story) -> None:
-    """Scripts count findings and approvals by these lines."""
-    second = {**CRITIQUE, "constraint_id": "style", "issues": [], "overall": "PASS"}
-    story.begin().ask("draft#1", "write", "Tea.").commit(drafted())
-    story.commit(reviewed("structure_review", "judge", CRITIQUE, second)).commit(judged())
-    story.commit(refined("fix", "draft"))
-
-    thread = Shelf(tmp_path, story).look().thread
-
-    assert all(len(line["id"]) == 16 and line["ts"].endswith("Z") for line in thread)
-    assert len({line["id"] for line in thread}) == len(thread) == 5
-    entries = [{k: v for k, v in line.items() if k not in ("id", "ts", "role")} for line in thread]
-    head = {"iteration": 1}
-    assert entries == [
-        {**head, "phase": "generate", "step_name": "draft", "agent": "claude",
-         "artifact_path": "iterations/1/artifact.md"},
-        {**head, "phase": "critique", "step_name": "structure_review", "agent": "claude",
-         "constraint": "accuracy", "issues_count": 1, "overall": "FAIL"},
-        {**head, "phase": "critique", "step_name": "structure_review", "agent": "claude",
-         "constraint": "style", "issues_count": 0, "overall": "PASS"},
-        {**head, "phase": "adjudicate", "step_name": "judge", "agent": "codex",
-         "status": "REWRITE", "critical_pursuing": 0, "high_pursuing": 2},
-        {**head, "phase": "refine", "step_name": "fix", "agent": "gemini", "mode": "edit",
-         "artifact_path": "iterations/1/artifact_refined.md"},
-    ]  # fmt: skip
-
-
 def test_the_answer_of_a_human_is_a_line_of_its_own(tmp_path: Path, story: Story) -> None:
     """Readers of the thread have to see who decided."""
     form = {"kind": "question", "prompt": "Ship it?"}
@@ -265,23 +195,6 @@ def test_the_answer_of_a_human_is_a_line_of_its_own(tmp_path: Path, story: Story
     (line,) = Shelf(tmp_path, story).look().thread
     assert (line["phase"], line["role"], line["step_name"]) == ("human", "human", "draft")
     assert (line["question"], line["answer"], line["by"]) == ("Ship it?", "no", "ann")
-
-
-def test_state_has_the_flows_own_fields_after_the_common_head(tmp_path: Path, story: Story) -> None:
-    """Readers of `state.json` expect the artifact there, not one level below."""
-    shelf = Shelf(tmp_path, story)
-
-    story.begin()
-    fresh = shelf.look().json("state.json")
-    story.commit(drafted())
-    state = shelf.look().json("state.json")
-
-    assert (fresh["step_index"], fresh["artifact"], fresh["critiques_by_step"]) == (0, "", {})
-    assert (state["step"], state["awaiting_human"]) == ("structure_review", False)
-    assert state["artifact"] == "Tea.\n"
-    assert state["last_step"]["kind"] == "generate"
-    keys = list(state)
-    assert keys.index("awaiting_human") < keys.index("artifact") < keys.index("projection")
 
 
 def test_a_refinement_at_the_round_limit_is_shown_once(tmp_path: Path, story: Story) -> None:
@@ -318,48 +231,3 @@ def test_only_a_human_approves_a_flow(
     resolution = Shelf(tmp_path, story).look().json("resolution.json")
 
     assert (resolution["reason"], resolution["decided_by"]) == (reason, decided_by)
-
-
-def test_a_directory_written_at_once_equals_one_written_step_by_step(
-    tmp_path: Path, story: Story
-) -> None:
-    """After a crash or a loss, the same journal has to give the same files."""
-    follower = Shelf(tmp_path / "followed", story)
-    for event in (
-        drafted(),
-        reviewed("structure_review", "judge", CRITIQUE),
-        judged(),
-        refined("fix", "draft"),
-    ):
-        if story.state.step is None or not story.state.started_at:
-            story.begin()
-        story.commit(event)
-        follower.look()
-
-    rebuilt = Shelf(tmp_path / "rebuilt", story).look()
-
-    assert rebuilt.names == follower.names
-    for name in rebuilt.names:
-        assert (rebuilt.folder / name).read_bytes() == (follower.folder / name).read_bytes(), name
-
-
-def test_a_lost_artifact_is_restored(tmp_path: Path, story: Story) -> None:
-    """A power cut may lose files whose journal is safe."""
-    story.begin().commit(drafted())
-    Shelf(tmp_path, story).look()
-    (tmp_path / "demo" / "iterations" / "1" / "artifact.md").unlink()
-    story.commit(judged())
-
-    shelf = Shelf(tmp_path, story).look()
-
-    assert (shelf.folder / "iterations" / "1" / "artifact.md").read_text() == "Tea.\n"
-
-
-def test_a_call_under_way_has_its_prompt(tmp_path: Path, story: Story) -> None:
-    """Users who wonder what takes so long can read the prompt."""
-    story.begin().commit(asked("draft#1", "Write about tea."))
-
-    shelf = Shelf(tmp_path, story).look()
-
-    text = (shelf.folder / "iterations" / "1" / "prompt_generate_claude.txt").read_text()
-    assert text == "Write about tea."

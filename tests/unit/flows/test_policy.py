@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ from signoff.errors import UnknownName, UsageError
 from signoff.flows.commands import recorded_run
 from signoff.flows.compile import compile_flow
 from signoff.flows.policy import explain, replay
-from signoff.review.adjudication import Verdict
-from signoff.review.constraint import ConstraintBehavior, Level
+from signoff.review.constraint import ConstraintBehavior
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import constraint, fails, flow, issue, rules, step
 
@@ -44,42 +42,6 @@ async def begin(project: Project, *, verdict: str = "REWRITE", **config: Any) ->
     return [each["id"] for each in sorted(entries, key=lambda each: str(each["finding"]))][::-1]
 
 
-async def test_an_explanation_names_the_level_that_decided(project: Project) -> None:
-    """Four levels can set a behavior; without the name, users try them one by one."""
-    wide, misspelled, _ = await begin(project)
-
-    by_file, built_in = (
-        explain(recorded_run(project, "one"), wide),
-        explain(recorded_run(project, "one"), misspelled),
-    )
-
-    assert (by_file.resolved.behavior, by_file.resolved.level) == ("continue", Level.CONSTRAINT)
-    assert (built_in.resolved.behavior, built_in.resolved.level) == ("halt", Level.BUILT_IN)
-    assert (by_file.blocks, built_in.blocks) == (False, True)
-
-
-async def test_an_explanation_has_the_judges_decision(project: Project) -> None:
-    """Half of all questions about a finding are why it was not fixed."""
-    wide, misspelled, _ = await begin(project)
-
-    dismissed, pursued = (
-        explain(recorded_run(project, "one"), wide),
-        explain(recorded_run(project, "one"), misspelled),
-    )
-
-    assert dismissed.decision is not None
-    assert dismissed.decision["rationale"] == "A matter of taste."
-    assert pursued.decision is not None
-    assert pursued.decision["status"] == "pursuing"
-
-
-async def test_a_quote_that_does_not_occur_is_marked(project: Project) -> None:
-    """It is the first thing to know about a finding that looks odd."""
-    *_, whale = await begin(project)
-
-    assert explain(recorded_run(project, "one"), whale).finding.unverified is True
-
-
 @pytest.mark.parametrize("named", ["whole", "beginning", "issue"])
 async def test_a_finding_is_named_by_its_id_a_prefix_or_its_issue(
     project: Project, named: str
@@ -102,38 +64,6 @@ async def test_an_unknown_finding_is_reported_with_the_known_ones(
         explain(recorded_run(project, "one"), named)
 
     assert all(each in str(caught.value) for each in ids)
-
-
-async def test_an_explanation_is_plain_values_under_documented_names(project: Project) -> None:
-    """Scripts read it."""
-    wide, *_ = await begin(project)
-
-    explanation = explain(recorded_run(project, "one"), wide).to_json()
-
-    assert json.loads(json.dumps(explanation)) == explanation
-    assert (explanation["run"], explanation["behavior"], explanation["decided_by"]) == (
-        "one",
-        "continue",
-        "the constraint's own file",
-    )
-    assert [each["says"] for each in explanation["levels"]] == ["continue", None, None, "ignore"]
-    assert (explanation["blocks"], explanation["unverified"]) == (False, False)
-
-
-async def test_a_replay_asks_no_agent_and_changes_nothing(project: Project, tmp_path: Path) -> None:
-    """It is for trying things out; the run has to be the same afterwards."""
-    await begin(project, verdict="APPROVED")
-    before = project.store.row("one")
-    project.agents = {}
-    file = tmp_path / "mild.yaml"
-    file.write_text("adjudication: {approval: {policy: no_critical}}\n")
-
-    replayed = replay(recorded_run(project, "one"), file)
-
-    (verdict,) = replayed.verdicts
-    assert (verdict.was, verdict.now) == (Verdict.REWRITE, Verdict.APPROVED)
-    assert [each.issue.id for each in replayed.issues] == ["clear-001", "clear-002", "clear-003"]
-    assert project.store.row("one") == before
 
 
 async def test_only_flows_have_a_policy(project: Project, tmp_path: Path) -> None:

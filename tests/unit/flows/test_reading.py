@@ -373,12 +373,6 @@ def test_a_step_can_be_read_by_itself() -> None:
         step_from_dict({"step": "critique", "scope": "all"})
 
 
-def test_something_that_is_not_a_mapping_is_refused_with_a_clear_message() -> None:
-    """A list instead of a flow is a common mistake in Python."""
-    with pytest.raises(InvalidWorkflow, match="a mapping with `workflow`"):
-        config_from_dict([{"step": "generate"}])  # type: ignore[arg-type]  # the slip itself
-
-
 def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     """One command names one file, and everything it needs is found from there."""
     (tmp_path / "flow.yaml").write_text(MINIMAL + "goal: Tea.\nconstraints: {dir: rules}\n")

@@ -74,9 +74,3 @@ def test_a_folder_contains_a_goal_as_yaml_or_as_text(tmp_path: Path) -> None:
 
     (tmp_path / "goal.yaml").write_text("goal: Coffee.\n")
     assert load_goal(tmp_path) == Goal(goal="Coffee.")
-
-
-def test_a_missing_goal_file_is_refused(tmp_path: Path) -> None:
-    """The name on the command line may contain a typo."""
-    with pytest.raises(InvalidWorkflow, match="does not exist"):
-        load_goal(tmp_path / "gaol.yaml")

@@ -30,15 +30,6 @@ def after(*rounds: int) -> dict[str, Any]:
     return {"rounds": summaries, "findings": ledger.to_json()}
 
 
-def test_several_rounds_are_shown_as_a_plot() -> None:
-    """Users want to see first whether the loop converges."""
-    flow_report = report(after(5, 3, 1), {})
-
-    assert "round" in flow_report.summary
-    assert len(flow_report.summary.splitlines()) == 5
-    assert "round" not in flow_report.details
-
-
 def test_a_single_round_needs_no_plot_at_its_end() -> None:
     """It is in the details."""
     flow_report = report(after(2), {})
@@ -66,13 +57,6 @@ def test_programs_get_every_finding_and_every_round() -> None:
     assert [each["round"] for each in flow_report.facts["rounds"]] == [1, 2]
     assert len(flow_report.facts["findings"]) == 3
     assert {each["status"] for each in flow_report.facts["findings"]} == {"still_open", "fixed"}
-
-
-def test_a_run_without_a_review_has_an_empty_report() -> None:
-    """Users also look at a run while its first draft is being written."""
-    flow_report = report({}, {})
-
-    assert (flow_report.summary, flow_report.details, flow_report.facts) == ("", "", {})
 
 
 def test_the_latest_warnings_are_listed_and_cut() -> None:

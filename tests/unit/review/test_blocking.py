@@ -1,6 +1,5 @@
 import pytest
 
-from signoff.core.severity import Severity
 from signoff.review.blocking import blocking_at, relaxing_table
 
 
@@ -17,22 +16,6 @@ def test_each_row_of_a_table_counts_until_the_next() -> None:
 def test_an_iteration_before_the_first_row_is_as_strict_as_that(iteration: int) -> None:
     """A mistake in counting must not let anything pass."""
     assert blocking_at(iteration, {2: ("worst",), 3: ()}) == {"worst"}
-
-
-def test_the_rows_of_a_table_need_no_order() -> None:
-    """A table may come from a settings file, where users sort as they like."""
-    assert blocking_at(4, {5: (), 1: ("worst", "bad"), 3: ("worst",)}) == {"worst"}
-
-
-def test_a_relaxing_table_works_for_the_severities_of_flows() -> None:
-    """A flow can become milder in later iterations in the same way as a skill."""
-    critical, high, medium, low = Severity
-
-    assert relaxing_table(tuple(Severity)) == {
-        1: (critical, high, medium, low),
-        3: (critical, high, medium),
-        5: (critical, high),
-    }
 
 
 def test_the_worst_severity_always_blocks() -> None:

@@ -1,11 +1,6 @@
 """Tests of diffs whose hunks know the findings they answer."""
 
-import subprocess
-from itertools import product
-from pathlib import Path
-
 from signoff.review.diff import NO_BREAK, diff_files, label_key, tied_labels
-from tests.tables import table
 
 
 def lines(*numbers: int) -> str:
@@ -63,39 +58,3 @@ def test_a_missing_line_break_at_the_end_is_marked_as_diff_does() -> None:
     (hunk,) = diff_files({"": "a\nb"}, {"": "a\nc\n"})[""]
 
     assert hunk.lines == (" a", "-b", NO_BREAK, "+c")
-
-
-def test_findings_of_a_change_at_the_end_are_found_although_its_range_differs() -> None:
-    """What was recorded counts the empty line after the last line break."""
-    labels = {label_key("", "@@ -2 +2,2 @@"): ("a",), label_key("other", "@@ -2 +2 @@"): ("b",)}
-
-    (hunk,) = diff_files({"": "a\nb"}, {"": "a\nc\n"}, labels=labels)[""]
-
-    assert hunk.findings == ("a",)
-
-
-TEXTS = [
-    lines(*numbers) for numbers in ((), range(12), (0, 1, 2, 30, 4, 5, 60, 7, 80, 9, 10, 11, 12))
-]
-TEXTS += [text.rstrip("\n") for text in TEXTS[1:]] + ["\n\n" + TEXTS[1], lines(3, 3, 3), "x\n\ny\n"]
-
-
-@table(("before", "after"), list(product(TEXTS, TEXTS)))
-def test_what_is_shown_is_a_diff_that_patch_programs_apply(
-    before: str, after: str, tmp_path: Path
-) -> None:
-    """People pipe it into `git apply`."""
-    hunks = diff_files({"": before}, {"": after}).get("", [])
-    if not hunks or not before:
-        return
-    (tmp_path / "file").write_text(before)
-    body = "\n".join(line for hunk in hunks for line in (hunk.header, *hunk.lines))
-    (tmp_path / "patch").write_text(f"--- a/file\n+++ b/file\n{body}\n")
-
-    done = subprocess.run(
-        ["git", "apply", "--unidiff-zero", "patch"], cwd=tmp_path, capture_output=True, text=True
-    )
-
-    assert done.returncode == 0, done.stderr
-    applied = (tmp_path / "file").read_text() if (tmp_path / "file").exists() else ""
-    assert applied.splitlines() == after.splitlines()

@@ -158,14 +158,6 @@ def test_two_issues_of_one_critic_about_one_passage_stay_two() -> None:
     assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
 
 
-def test_a_critic_that_repeats_an_issue_has_one_finding() -> None:
-    """A model that repeats itself would otherwise double the work."""
-    ledger, labeled = take(Ledger(), 1, read(issue(), issue(), issue()))
-
-    assert len({each.finding_id for each in labeled}) == 1
-    assert len(ledger.findings) == 1
-
-
 def test_an_omission_is_identified_by_its_location_or_else_by_its_text() -> None:
     """Nothing can be quoted where something is missing."""
     missing = issue("OMISSION", location="Section 2", finding="the price in euros is missing")
@@ -290,18 +282,6 @@ def test_a_report_about_an_older_text_of_the_round_does_not_count_for_the_newer_
     ledger, _ = take(ledger, 1, read(), text="fixed")
 
     assert only(ledger).status is FindingStatus.FIXED
-
-
-def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
-    """Status and history must not contradict each other."""
-    ledger, _ = take(Ledger(), 1, read(issue()))
-    ledger, _ = take(ledger, 1, read(), text="changed")
-
-    ledger, labeled = take(ledger, 1, read(issue(), by="codex"), text="changed")
-
-    assert labeled[0].label == "still_open"
-    assert only(ledger).status is FindingStatus.OPEN
-    assert summarize_round(ledger, 1)["open"]["HIGH"] == 1
 
 
 def test_an_ignored_report_does_not_reopen_an_ignored_finding() -> None:
@@ -556,24 +536,6 @@ def test_a_dismissal_by_wording_names_the_finding_and_covers_no_higher_severity(
     assert only(ledger).status is status
     shown = f"dismissed as the same as {only(ledger).id}: no reason given"
     assert reported.set_aside == (shown if status is FindingStatus.DISMISSED else "")
-
-
-def test_open_findings_that_block_come_first() -> None:
-    """Humans and models read the top of a list first."""
-    low = issue(PRICE, severity=Severity.LOW)
-    ledger, _ = take(Ledger(), 1, read(low, issue(), issue("OMISSION", severity=Severity.CRITICAL)))
-
-    assert [each.severity for each in ledger.open()] == ["CRITICAL", "HIGH", "LOW"]
-    assert [each.severity for each in ledger.open([Severity.LOW])] == ["LOW", "CRITICAL", "HIGH"]
-
-
-def test_a_fixed_finding_has_the_label_fixed() -> None:
-    """`show` prints the label of every finding."""
-    ledger, _ = take(Ledger(), 1, read(issue()))
-
-    ledger, _ = take(ledger, 2, read(), text="fixed")
-
-    assert only(ledger).label is Label.FIXED
 
 
 def test_a_thousand_findings_of_one_rule_are_recorded_quickly() -> None:

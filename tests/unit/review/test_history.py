@@ -17,7 +17,6 @@ from signoff.review.history import (
     describe_status,
     finding_to_json,
     labels_by_round,
-    open_counts,
 )
 
 
@@ -72,12 +71,6 @@ def test_the_hunks_of_several_rounds_are_tied_to_the_findings_of_these_rounds() 
     ((hunk,),) = HISTORY.changes(HISTORY.versions[0], HISTORY.versions[2]).values()
 
     assert "a" in hunk.findings
-
-
-def test_a_round_without_a_fix_changes_nothing() -> None:
-    """The last round of an approved run has none."""
-    assert HISTORY.fix_of(3) is None
-    assert HISTORY.fix_of(7) is None
 
 
 def test_the_result_is_the_approved_version_else_the_best_else_the_latest() -> None:
@@ -201,8 +194,3 @@ def test_programs_get_the_hunks_of_a_change() -> None:
 
     assert (plain["round"], plain["from"], plain["to"], plain["agent"]) == (1, 1, 2, None)
     assert plain["files"][0]["hunks"][0]["findings"] == ["a"]
-
-
-def test_open_findings_are_counted_by_severity() -> None:
-    """The worst is named first."""
-    assert open_counts(HISTORY.open_findings()) == {"CRITICAL": 1, "LOW": 1}

@@ -10,7 +10,7 @@ from signoff.core.words import FindingStatus, Label
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
-from signoff.review.prompt_text import MOST_KNOWN, earlier_findings, held_back_by, known_findings
+from signoff.review.prompt_text import earlier_findings, held_back_by, known_findings
 
 
 def finding(id_: str = "f1", **fields: Any) -> Finding:
@@ -98,16 +98,6 @@ def test_open_and_severe_findings_come_first() -> None:
         "f3",
         "f1",
     ]
-
-
-def test_a_long_list_is_cut() -> None:
-    """Five hundred findings would be longer than the artifact."""
-    lines = earlier_findings(
-        ledger(*(finding(f"f{n}", quote=f"The see {n}") for n in range(500))), 2, DEFAULT_BLOCK_ON
-    )
-
-    assert len(lines) == MOST_KNOWN + 1
-    assert "more" in lines[-1]
 
 
 def test_equal_findings_are_one_entry_with_a_count() -> None:

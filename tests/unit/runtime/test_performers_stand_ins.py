@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.manual import ManualAgent
+from signoff.agents.base import ManualAgent
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import UnknownName

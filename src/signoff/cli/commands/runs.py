@@ -6,7 +6,14 @@ import time
 
 import click
 
-from signoff.app.runs import answered_runs, list_runs, run_to_json
+from signoff.app.runs import (
+    answered_runs,
+    delete_runs,
+    ended_runs,
+    list_runs,
+    named_runs,
+    run_to_json,
+)
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import STYLES, Output, has_keyboard
 from signoff.cli.text import ago, ahead, clean
@@ -80,7 +87,6 @@ def command(
 
 def _delete(names: tuple[str, ...], age: str | None, *, yes: bool, out: Output) -> None:
     """Deletes runs once the user has confirmed it."""
-    from signoff.app.runs import delete_runs, ended_runs, named_runs
 
     if names and age is not None:
         raise click.UsageError("use either --delete or --prune")

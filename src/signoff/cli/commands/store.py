@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.app.runs import back_up
+from signoff.app.runs import back_up, move_runs, public_address
 from signoff.cli.options import CliCommand, Group, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import near
@@ -56,7 +56,6 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
       signoff store move --all --to .signoff/signoff.db
     """
     from signoff.app.project import absolute_address, open_database
-    from signoff.app.runs import move_runs, public_address
 
     if bool(runs) == everything:
         raise click.UsageError("name the runs to move, or pass --all")

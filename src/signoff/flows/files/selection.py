@@ -211,7 +211,7 @@ class NothingToReviewError(UsageError):
         self.selection = selection
 
 
-def read_files(flow: Flow) -> dict[str, Any]:
+def read_files(flow: Flow, _params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the files of a flow as parameters of its run; raises `UsageError` if it has none."""
     return prepared(flow, select(flow))
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from signoff.app.project import Project
-from signoff.pages.html import Content, Markup, run_path, tag
+from signoff.core.requests import request_word
+from signoff.pages.html import Content, Markup, ago, one_line, run_path, tag, until
 from signoff.runtime.store_port import RunRow
 from signoff.web.route_params import caller_of
 
@@ -28,6 +30,8 @@ HTMX_CONFIG = (
 )
 LINKS = {"/": "Inbox and runs", "/workflows": "Start a run", "/spend": "Spend"}
 """The navigation: addresses, and what they are called."""
+LONGEST_LINE = 160
+"""Characters of a title or a reason in a list."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -52,6 +56,23 @@ class Live:
 def events_path(row: RunRow) -> str:
     """Returns the address of the events of a run since its page was made."""
     return f"{run_path(row.name, 'events')}?after={row.id}.{row.head}"
+
+
+def request_words(request: Mapping[str, Any], now: float) -> Markup:
+    """Returns a pending request as lists show it: its title, where it belongs, and its deadline."""
+    title = one_line(str(request.get("title") or request["prompt"]), LONGEST_LINE)
+    facts: list[Content] = [
+        f"{request_word(request)} #{request['number']} · ",
+        tag("a", request["run"], href=run_path(request["run"])),
+        f" · {request['step']} · ",
+        ago(request["opened_at"], now),
+    ]
+    deadline = request.get("deadline")
+    if deadline is not None:
+        words = [" · ", tag("b", "deadline ", until(deadline, now))]
+        facts.append(tag("span", words, class_="wait"))
+    name = tag("div", tag("a", title, href=f"/requests/{request['number']}"), class_="name")
+    return tag("div", name, tag("div", facts, class_="facts"))
 
 
 def show_page(

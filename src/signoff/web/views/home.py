@@ -14,7 +14,7 @@ from signoff.app.answering import open_requests, request_line
 from signoff.app.project import Project
 from signoff.app.runs import RunFilter, answered_runs, list_page, spending
 from signoff.core.outcome import FINAL, NOT_ENDED, Status
-from signoff.core.requests import AnswerForm, RequestKind, request_word
+from signoff.core.requests import AnswerForm, RequestKind
 from signoff.errors import UnknownName
 from signoff.pages.html import (
     Content,
@@ -29,19 +29,17 @@ from signoff.pages.html import (
     table,
     tag,
     tile,
-    until,
 )
-from signoff.pages.run_parts import AMOUNTS, amounts
+from signoff.pages.report import AMOUNTS, amounts
 from signoff.runtime.amounts import money, partial
 from signoff.runtime.store_port import LedgerTotal, RunRow
 from signoff.web.route_params import OpenProject
-from signoff.web.views.frame import Live, show_page
+from signoff.web.views.frame import LONGEST_LINE, Live, request_words, show_page
 
 PAGE_ROWS = 50
 MOST_ACTIVE = 100
 MOST_REQUESTS = 50
 """Requests that are listed; answering the first ones brings up the others."""
-LONGEST_LINE = 160
 DECISIONS = (AnswerForm.DECISION, AnswerForm.PICK)
 """Forms of answers that settle something; the others are texts or work."""
 PERIODS = {1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 365: "Last year"}
@@ -129,26 +127,10 @@ def _inbox(requests: Sequence[Mapping[str, Any]], pending: int, now: float) -> I
 
 
 def _request(request: Mapping[str, Any], now: float) -> Markup:
-    title = request.get("title") or request["prompt"]
-    link = tag("a", one_line(str(title), LONGEST_LINE), href=f"/requests/{request['number']}")
-    facts: list[Content] = [
-        f"{request_word(request)} #{request['number']} · ",
-        tag("a", request["run"], href=run_path(request["run"])),
-        f" · {request['step']} · ",
-        ago(request["opened_at"], now),
-    ]
     verb = "Decide" if RequestKind(request["kind"]).answer_form in DECISIONS else "Answer"
-    deadline = request.get("deadline")
-    if deadline is not None:
-        words = [" · ", tag("b", "deadline ", until(deadline, now))]
-        facts += [tag("span", words, class_="wait")]
-    return tag(
-        "li",
-        tag("div", tag("div", link, class_="name"), tag("div", facts, class_="facts")),
-        tag("a", verb, href=f"/requests/{request['number']}", class_="button",
-            aria_label=f"{verb} request {request['number']}"),
-        id=f"request-{request['number']}",
-    )  # fmt: skip
+    address, label = f"/requests/{request['number']}", f"{verb} request {request['number']}"
+    button = tag("a", verb, href=address, class_="button", aria_label=label)
+    return tag("li", request_words(request, now), button, id=f"request-{request['number']}")
 
 
 def _runs_title(chosen: _Filter, after: str) -> str:

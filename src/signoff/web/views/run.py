@@ -24,12 +24,9 @@ from signoff.app.runs import cancel, current_row, list_files, read_file
 from signoff.app.show import logs
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Status
-from signoff.core.requests import ItemState, request_word
+from signoff.core.requests import ItemState
 from signoff.core.stop_reason import remedies
-from signoff.core.words import FindingStatus
 from signoff.errors import UnknownName
-from signoff.pages.diff import DiffView, changes_html
-from signoff.pages.findings import by_status, finding_html, finding_line, marked_text
 from signoff.pages.html import (
     Content,
     Markup,
@@ -44,10 +41,9 @@ from signoff.pages.html import (
     table,
     tag,
     tile,
-    until,
 )
 from signoff.pages.markdown import is_markdown, rendered_files
-from signoff.pages.run_parts import (
+from signoff.pages.report import (
     cost,
     decisions,
     figures,
@@ -57,14 +53,14 @@ from signoff.pages.run_parts import (
     who_read,
     written_files,
 )
+from signoff.pages.review import DiffView, changes_html, finding_groups, marked_text
 from signoff.pages.workflow_graph import step_list, workflow_graph
-from signoff.review.finding import group_equal
 from signoff.review.history import ReviewHistory, Version
 from signoff.runtime.amounts import duration
 from signoff.runtime.narration import LogLine, Weight, describe_answer, describe_stop
 from signoff.runtime.store_port import InboxLine, RunRow
 from signoff.web.route_params import OpenProject, Operator, ProjectPool, SentForm, followed_runs
-from signoff.web.views.frame import Live, events_path, show_page
+from signoff.web.views.frame import Live, events_path, request_words, show_page
 
 MOST_LINES = 2_000
 """Lines of a log that its page shows: the latest ones."""
@@ -204,17 +200,10 @@ def _actions(row: RunRow, *, answered: bool) -> Iterator[Content]:
 
 def _needs(page: _RunPage, pending: Sequence[InboxLine]) -> Iterator[Markup]:
     for line in pending[:MOST_REQUESTS]:
-        request = request_line(page.project, line)
-        address = f"/requests/{request['number']}"
-        title = one_line(str(request.get("title") or request["prompt"]), LONGEST_LINE)
-        what = f"{request_word(request)} #{request['number']} of {request['step']} · "
-        facts: list[Content] = [what, ago(request["opened_at"], page.now)]
-        if request.get("deadline") is not None:
-            facts += [" · ", tag("b", "deadline ", until(request["deadline"], page.now))]
-        words = tag("div", tag("a", title, href=address, class_="name"),
-                    tag("div", facts, class_="facts"))  # fmt: skip
+        words = request_words(request_line(page.project, line), page.now)
+        address, place = f"/requests/{line.id}", f"needs-{line.id}"
         button = tag("a", "Review and decide", href=address, class_="button")
-        yield tag("div", words, button, class_="card needs-you", id=f"needs-{request['number']}")
+        yield tag("div", words, button, class_="card needs-you", id=place)
     rest = len(pending) - MOST_REQUESTS
     if rest > 0:
         yield tag("p", f"{rest:,} more requests follow as you answer.", class_="soft")
@@ -256,7 +245,7 @@ def _review(page: _RunPage, history: ReviewHistory) -> Iterator[Markup]:
         tag("div", marked_text(history, current, history.open_findings()), class_="artifact",
             tabindex=0, role="group", aria_label="The text"),
     )  # fmt: skip
-    found = section("findings", "Findings", _finding_groups(name, history))
+    found = section("findings", "Findings", finding_groups(history, name, MOST_CARDS))
     yield tag("div", text, found, class_="columns even")
 
 
@@ -267,30 +256,6 @@ def _rendered_link(run: str, version: Version) -> Markup | None:
     link = tag("a", "Rendered", href=run_path(run, "rendered"))
     here = tag("span", "Source with evidence", aria_current="true")
     return tag("p", here, " · ", link, class_="small")
-
-
-def _finding_groups(
-    run: str, history: ReviewHistory, most: int | None = MOST_CARDS
-) -> Iterator[Markup]:
-    """Yields the findings by status; of a long group, the rest as a link to all of them."""
-    if not history.findings:
-        yield tag("p", "No critic reported anything.", class_="soft")
-        return
-    current = history.versions[-1]
-    for status, found in by_status(history):
-        title, groups = status.words.capitalize(), group_equal(found)
-        full = status is FindingStatus.OPEN
-        cards = [
-            finding_html(history, group, current) if full else finding_line(history, group)
-            for group in groups[:most]
-        ]
-        more = None
-        if most is not None and len(groups) > most:
-            words = f"All {len(found):,} {title.lower()} findings"
-            address = f"{run_path(run, 'findings')}#group-{status.value}"
-            more = tag("p", tag("a", words, href=address))
-        summary = tag("summary", title, tag("span", f" · {len(found):,}", class_="soft"))
-        yield tag("details", summary, cards, more, open=full, id=f"group-{status.value}")
 
 
 def _graph(page: _RunPage) -> Content:
@@ -355,7 +320,7 @@ def show_findings(request: Request, project: OpenProject, name: str) -> Response
     row = current_row(project, project.store.row(name))
     with followed_runs(request).look(project, row) as run:
         history = run.review
-        found = list(_finding_groups(name, history, most=None)) if history else ()
+        found = list(finding_groups(history, name)) if history else ()
     none = tag("p", "It has no review.")
     return _below(request, project, name, f"Findings of {name}", found or none)
 

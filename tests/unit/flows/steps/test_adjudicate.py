@@ -44,57 +44,6 @@ def never_pleased(finding: str = "bad") -> ScriptedAgent:
     return claude
 
 
-@pytest.mark.parametrize(
-    "decision",
-    [
-        {"issue_id": "clear-001", "status": "pursuing"},
-        {"issue_id": "clear-001", "status": "pursuing", "severity": "LOW"},
-        {"issue_id": "other", "status": "dismissed"},
-        None,
-    ],
-)
-async def test_an_approval_is_valid_only_if_no_blocking_finding_is_pursued(
-    decision: Any, tmp_path: Path
-) -> None:
-    """A judge that contradicts the findings must not decide alone."""
-    verdict = rules("APPROVED", *([decision] if decision else []))
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text!"])
-
-    result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
-
-    assert result.status is Status.LIMIT
-    assert result.state["last_adjudication"]["status"] == "REWRITE"
-    assert result.state["last_adjudication"]["notes"]
-
-
-async def test_a_judge_may_dismiss_findings(tmp_path: Path) -> None:
-    """That is its job."""
-    verdict = rules("APPROVED", {"issue_id": "clear-001", "status": "dismissed", "rationale": "no"})
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict])
-
-    result = await play(flow(LOOP), {"claude": claude}, tmp_path)
-
-    assert result.status is Status.COMPLETED
-
-
-async def test_an_unreadable_judge_is_asked_twice_then_a_human_decides(
-    tmp_path: Path,
-) -> None:
-    """Two answers that merely look like an approval are not an approval."""
-    the_flow = flow(LOOP, max_iterations=1)
-    twice = f"{rules('REWRITE')}\n{rules('APPROVED')}"
-    claude = ScriptedAgent(["Text.", fails(issue("long", "MEDIUM")), "APPROVED!", twice])
-    store = MemoryStore()
-    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
-
-    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "rules")
-
-    assert waiting.status is Status.WAITING
-    # In a list it is one line, where only the period separates the problem from the options.
-    assert ".\nretry: ask it again" in waiting.inbox[0].prompt
-    assert result.status is Status.COMPLETED
-
-
 @pytest.mark.parametrize("severity", list(Severity))
 @pytest.mark.parametrize(
     "block_on",
@@ -170,44 +119,6 @@ async def test_a_human_may_decide_whether_to_continue(
     assert result.iteration == (first.iteration if answer == "stop" else 4)
 
 
-async def test_thrashing_findings_go_to_a_human_if_that_is_a_trigger(
-    tmp_path: Path,
-) -> None:
-    """After three verdicts in a row that pursue a finding, only a human can help."""
-    the_flow = flow(
-        by_policy(), max_iterations=20, adjudication=AdjudicationConfig(triggers=("thrashing",))
-    )
-    store, claude = MemoryStore(), never_pleased()
-    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
-
-    result = await answer_and_resume(
-        the_flow, {"claude": claude}, tmp_path, store, "write it in verse"
-    )
-
-    assert (waiting.status, waiting.iteration) == (Status.WAITING, 3)
-    assert "clear: bad [" in waiting.inbox[0].prompt.splitlines()[-1]
-    assert (result.status, result.iteration) == (Status.WAITING, 6)
-    assert "write it in verse" in claude.prompts[-1]
-
-
-async def test_critical_findings_that_contradict_each_other_go_to_a_human(
-    tmp_path: Path,
-) -> None:
-    """Only the author of the constraints can decide which of them wins."""
-    the_flow = flow(LOOP, adjudication=AdjudicationConfig(triggers=("conflicting_criticals",)))
-    found = fails(issue("too long", "CRITICAL"), issue("too short", "CRITICAL"))
-    verdict = rules(
-        "REWRITE",
-        {"issue_id": "clear-001", "status": "pursuing", "competing_constraint": "complete"},
-        {"issue_id": "clear-002", "status": "pursuing"},
-    )
-
-    result = await play(the_flow, {"claude": ScriptedAgent(["Text.", found, verdict])}, tmp_path)
-
-    assert result.status is Status.WAITING
-    assert "complete" in result.inbox[0].prompt
-
-
 async def test_the_round_limit_may_ask_a_human_for_more_rounds(tmp_path: Path) -> None:
     """The best version has to be in place while they decide."""
     the_flow = flow(
@@ -243,27 +154,6 @@ async def test_the_approval_of_an_earlier_judge_skips_its_refine_step(tmp_path: 
 
     assert result.status is Status.COMPLETED
     assert claude.remaining == 0, "the second reading of the same text is not paid for"
-
-
-async def test_the_best_reviewed_version_is_saved_not_the_last(tmp_path: Path) -> None:
-    """At the limit, users get the version with the fewest, least severe findings."""
-    the_flow = flow(by_policy(), max_iterations=3)
-    claude = ScriptedAgent(
-        [
-            "One.",
-            fails(issue("a", "CRITICAL"), issue("b", "CRITICAL")),
-            "Two.",
-            fails(issue("a", "CRITICAL")),
-            "Three.",
-            fails(issue("a", "CRITICAL"), issue("c", "CRITICAL")),
-            "Four.",
-        ]
-    )
-
-    await play(the_flow, {"claude": claude}, tmp_path)
-
-    assert (tmp_path / "run/final/artifact.md").read_text() == "Two.\n"
-    assert (tmp_path / "run/final/artifact_unreviewed.md").read_text() == "Four.\n"
 
 
 @pytest.mark.parametrize(("confirmed", "status"), [(True, Status.LIMIT), (False, Status.COMPLETED)])

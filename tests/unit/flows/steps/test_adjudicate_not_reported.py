@@ -37,46 +37,6 @@ def only(state: Any) -> Any:
     return finding
 
 
-async def test_the_judge_decides_about_it(tmp_path: Path) -> None:
-    """It can dismiss a false alarm, so that the loop ends, but nothing calls it fixed."""
-    claude = forgetful()
-    pursued = rules("REWRITE", {"issue_id": "clear-001", "status": "pursuing"})
-
-    def second(request: Any) -> str:
-        line = next(x for x in request.prompt.splitlines() if x.endswith("(not reported again)"))
-        id_ = line.split()[1].rstrip(":")
-        assert f"- {id_} [" in request.prompt, "it is in KNOWN, too"
-        decision = {"issue_id": id_, "status": "dismissed", "rationale": "The FAQ says so."}
-        return rules("APPROVED", decision)
-
-    claude.on("You are the judge", pursued, second)
-
-    result = await play(flow(loop()), {"claude": claude}, tmp_path)
-
-    assert result.status is Status.COMPLETED, result.reason
-    assert only(result.state)["status"] == "dismissed"
-    assert only(result.state)["reason"] == "The FAQ says so."
-    assert [label for _, label in only(result.state)["history"]] == [
-        "new",
-        "still_open",
-        "dismissed",
-    ]
-
-
-async def test_an_approval_that_does_not_mention_it_does_not_count(tmp_path: Path) -> None:
-    """The text still has the problem that the judge itself wanted to be fixed."""
-    claude = forgetful()
-    claude.on("You are the judge", rules("REWRITE"), rules("APPROVED"), rules("APPROVED"))
-
-    result = await play(flow(loop(), max_iterations=2), {"claude": claude}, tmp_path)
-
-    assert result.status is Status.LIMIT, result.reason
-    assert only(result.state)["status"] == "open"
-    assert result.state["rounds"][-1]["open"]["HIGH"] == 1
-    assert result.state["rounds"][-1]["fixed"] == 0
-    assert result.state["rounds"][-1]["still_open"] == 1
-
-
 async def test_the_rules_pursue_it_until_its_passage_changes(tmp_path: Path) -> None:
     """Without a judge that can dismiss it, the run ends at its limit or with a fix."""
     stuck = await play(flow(loop("policy"), max_iterations=3), {"claude": forgetful()}, tmp_path)

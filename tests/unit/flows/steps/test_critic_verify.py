@@ -23,7 +23,6 @@ from tests.unit.flows.harness import (
     fails,
     flow,
     issue,
-    passes,
     play,
 )
 
@@ -206,24 +205,3 @@ async def test_a_finding_of_a_human_needs_no_confirmation(tmp_path: Path) -> Non
 
     assert result.status is Status.LIMIT
     assert agents["codex"].remaining == 1
-
-
-async def test_an_unconfirmed_finding_is_reported(tmp_path: Path) -> None:
-    """The user may think otherwise."""
-    claude = author_and_critic(
-        ["The see."], [fails(issue("misspelled", evidence="The see", id="clear-1"))]
-    )
-
-    result = await run(verified(), claude, ScriptedAgent([NO]), tmp_path)
-
-    (warning,) = result.state["remarks"]
-    assert "clear-1 was not confirmed by codex: Fine." in warning["text"]
-
-
-async def test_a_critique_without_findings_costs_no_verification(tmp_path: Path) -> None:
-    """There is nothing to confirm."""
-    claude = author_and_critic(["The sea."], [passes()])
-
-    result = await run(verified(), claude, ScriptedAgent(), tmp_path)
-
-    assert result.status is Status.COMPLETED

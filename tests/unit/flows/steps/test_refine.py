@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.manual import ManualAgent
+from signoff.agents.base import ManualAgent
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
 from signoff.review.work_order import Edit, EditKind, format_work_order
@@ -175,52 +175,6 @@ async def test_a_human_who_refines_gets_the_text_and_answers_with_a_whole_one(
     assert "Fix it." in waiting.inbox[0].prompt
     assert result.status is Status.COMPLETED, result.reason
     assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"), [(TEXT, "changed nothing"), (TEXT + "More. " * 50, "changed the size")]
-)
-async def test_an_edit_that_changes_nothing_or_too_much_is_sent_back_then_a_human_decides(
-    text: str, problem: str, tmp_path: Path
-) -> None:
-    """An agent that rewrites everything, or nothing, has not followed the work order."""
-    the_flow = flow(
-        loop("edit", validation_retries=2, max_size_change_pct=20.0, on_invalid="escalate"),
-        max_iterations=1,
-    )
-    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, *[edited(text)] * 3])
-    store = MemoryStore()
-    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
-
-    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "accept")
-
-    assert waiting.status is Status.WAITING
-    assert problem in waiting.inbox[0].prompt
-    assert problem in claude.prompts[-1]
-    assert claude.remaining == 0
-    assert result.state["artifact"] == text
-
-
-@pytest.mark.parametrize("choice", ["regenerate", "edit by hand"])
-async def test_a_human_can_choose_another_way_to_get_the_text(choice: str, tmp_path: Path) -> None:
-    """If an agent cannot edit the text, a human can still write it."""
-    the_flow = flow(
-        loop("edit", validation_retries=0, on_invalid="escalate", max_size_change_pct=20.0),
-        max_iterations=1,
-    )
-    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT), "Rewritten."])
-    store = MemoryStore()
-    await play(the_flow, {"claude": claude}, tmp_path, store=store)
-
-    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, choice)
-    if choice == "edit by hand":
-        assert result.status is Status.WAITING
-        result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "By hand.")
-
-    assert result.status is Status.LIMIT
-    assert result.state["artifact"] == ("Rewritten.\n" if choice == "regenerate" else "By hand.\n")
 
 
 async def test_a_flow_continues_with_an_unchanged_text_by_default(tmp_path: Path) -> None:

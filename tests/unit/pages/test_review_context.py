@@ -2,7 +2,7 @@
 
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
-from signoff.pages.findings import review_context, shown_better
+from signoff.pages.review import review_context, shown_better
 from signoff.review.diff import label_key
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version

@@ -1,8 +1,8 @@
 """Tests of changes between two versions."""
 
 from signoff.core.severity import Severity
-from signoff.pages.diff import DiffView, changes_html
 from signoff.pages.html import join
+from signoff.pages.review import DiffView, changes_html
 from signoff.review.diff import label_key
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version

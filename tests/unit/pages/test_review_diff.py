@@ -1,6 +1,6 @@
 """Tests of diffs as HTML."""
 
-from signoff.pages.diff import (
+from signoff.pages.review import (
     MOST_WORDS,
     changed_lines,
     diff_lines,

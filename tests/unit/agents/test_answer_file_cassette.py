@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.agents.answer_file import format_entry, read_entries
-from signoff.agents.cassette import Mode
+from signoff.agents.answer_file import Mode, format_entry, read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -39,23 +38,6 @@ async def ask(agent: CassetteAgent, prompt: str = "Write.", **request: Any) -> R
     return await agent.ask(AgentRequest(prompt, **request), CALL)
 
 
-async def test_a_recording_is_replayed_without_the_agent(file: Path) -> None:
-    """Tests of a workflow must not need a network, a key or money."""
-    reply = Reply("Two\nlines.", {"a": 1}, Usage(1, 2, 0.5, "m"), "session", "stop", agent="b")
-
-    recorded = await ask(box(file, reply))
-    replayed = await ask(box(file, mode="replay"))
-
-    assert recorded == replayed == reply
-
-
-async def test_a_recording_from_before_prompts_had_a_shared_part_is_replayed(file: Path) -> None:
-    """The prompt is the same; where its shared part ends does not change the answer."""
-    await ask(box(file, "Fine."))
-
-    assert (await ask(box(file, mode="replay"), shared=3)).text == "Fine."
-
-
 async def test_a_cassette_contains_no_secrets(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cassettes are committed to repositories."""
     monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
@@ -74,20 +56,6 @@ async def test_a_cassette_is_readable(file: Path) -> None:
 
     assert "prompt: |-\n    Write\n    this." in text
     assert "text: |-\n    Two\n    lines." in text
-
-
-async def test_equal_requests_are_answered_in_recorded_order(file: Path) -> None:
-    """A loop may send the same prompt twice and continue because the second answer differs."""
-    first = box(file, "bad", "good")
-    for _ in range(2):
-        await ask(first)
-
-    again = box(file, mode="replay")
-    texts = [(await ask(again)).text for _ in range(2)]
-
-    assert texts == ["bad", "good"]
-    with pytest.raises(AgentBadRequest, match="holds 2 answers"):
-        await ask(again)
 
 
 async def test_equal_requests_of_different_calls_get_their_own_answers(file: Path) -> None:
@@ -114,25 +82,6 @@ async def test_a_changed_request_is_reported_with_a_diff(file: Path) -> None:
     assert "-  Be brief." in lines
     assert "+  Be long." in lines
     assert not any(line.startswith(("-", "+")) and "small" in line for line in lines)
-
-
-async def test_an_agent_without_recordings_is_reported(file: Path) -> None:
-    """Recordings of another agent do not count."""
-    await ask(box(file, "x", name="codex"))
-
-    with pytest.raises(AgentBadRequest, match="nothing is recorded"):
-        await ask(box(file, mode="replay"))
-
-
-async def test_only_missing_answers_are_requested(file: Path) -> None:
-    """Adding a step must not bill the other steps again."""
-    await ask(box(file, "one"), "First.")
-
-    agent = box(file, "two")
-    texts = [(await ask(agent, prompt)).text for prompt in ("First.", "Second.")]
-
-    assert texts == ["one", "two"]
-    assert len(read_entries(file)) == 2
 
 
 async def test_recording_again_replaces_only_the_entries_of_that_agent(file: Path) -> None:
@@ -188,18 +137,6 @@ async def test_a_fault_can_be_added_to_a_cassette(
     reply = await ask(again, schema=schema)
 
     assert reply.value == {"verdict": "pass"}
-
-
-async def test_a_recorded_agent_can_hang(file: Path) -> None:
-    """Tests of timeouts need an agent that never answers."""
-    await ask(box(file, "Yes."))
-    _append(file, "fault: hang\n")
-
-    asking = asyncio.create_task(ask(box(file, mode="replay")))
-    await asyncio.wait({asking}, timeout=0.05)
-
-    assert not asking.done()
-    asking.cancel()
 
 
 async def test_an_unknown_fault_is_refused(file: Path) -> None:

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from signoff.pages.run_parts import rounds_chart
+from signoff.pages.report import rounds_chart
 from signoff.review.history import Round
 
 

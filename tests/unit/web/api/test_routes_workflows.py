@@ -62,22 +62,6 @@ async def test_a_started_run_is_queued_for_a_worker(program: httpx.AsyncClient) 
     assert (await program.get(started.headers["location"])).json()["run"] == "first"
 
 
-async def test_a_repeated_start_with_the_same_key_starts_nothing(
-    project: Project, program: httpx.AsyncClient
-) -> None:
-    """Every run costs money."""
-    headers, body = {"idempotency-key": "once"}, {"target": TARGET}
-
-    first = await program.post("/api/v1/runs", json=body, headers=headers)
-    again = await program.post("/api/v1/runs", json=body, headers=headers)
-    other = await program.post("/api/v1/runs", json=START, headers=headers)
-
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert first.json()["run"] == again.json()["run"]
-    assert other.json()["kind"] == "KeyReused"
-    assert len(project.store.rows()) == 1
-
-
 async def test_starts_with_one_key_at_once_start_one_run(
     project: Project, program: httpx.AsyncClient
 ) -> None:
@@ -95,14 +79,14 @@ async def test_a_start_that_was_killed_in_between_happens_once(
     project: Project, program: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The key is recorded first, with the name; the repeated request starts that run."""
-    from signoff.web.api import workflows
+    from signoff.web.api import routes
 
     def killed(*_arguments: object, **_options: object) -> None:
         raise SystemExit
 
     headers, body = {"idempotency-key": "once"}, {"target": TARGET}
     with monkeypatch.context() as patch:
-        patch.setattr(workflows, "hand_over", killed)
+        patch.setattr(routes, "hand_over", killed)
         with pytest.raises(SystemExit):
             await program.post("/api/v1/runs", json=body, headers=headers)
 
