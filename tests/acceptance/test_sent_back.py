@@ -134,7 +134,7 @@ BROKEN = {
     "with two verdicts": f"{WHOLE}\n\nOn second thought:\n\n{play.passing_critique()}",
     "with an unknown verdict": WHOLE.replace("FAIL", "MAYBE"),
     "with a list of another name": json.dumps({"overall": "FAIL", "findings": [VALID]}),
-    "that passes with an issue elsewhere": passing_critique()[:-1]
+    "that passes with an issue elsewhere": play.passing_critique()[:-1]
     + f', "more": [{json.dumps(VALID)}]}}',
     "inside another object": json.dumps({"review": {"overall": "FAIL", "issues": [VALID]}}),
     "with an issue that is a text": WHOLE.replace(', {"finding": "It ends here."}', ', "It ends"'),
