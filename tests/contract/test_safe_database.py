@@ -39,7 +39,7 @@ def clock() -> FrozenClock:
 
 @pytest.fixture
 def db(library: Library, clock: FrozenClock) -> Iterator[SafeDatabaseClient]:
-    with library.open(clock=clock, patience=0.3) as client:
+    with library.open(clock=clock.monotonic, patience=0.3) as client:
         yield client
 
 

@@ -77,26 +77,6 @@ def test_an_error_of_a_run_is_shown_alone() -> None:
     assert taken.value.__context__ is None
 
 
-async def test_the_asynchronous_form_does_the_same() -> None:
-    """Programs with a loop of their own need no thread for us."""
-    agent = ScriptedAgent(["a text"])
-
-    result = await signoff.run_async(WRITES, store=MemoryStore(), agents={"writer": agent})
-
-    assert result.status is Status.COMPLETED
-
-
-async def test_a_run_continues_after_an_answer() -> None:
-    """Waiting is an ordinary result, not an error."""
-    store = MemoryStore()
-    waiting = await signoff.run_async(ASKS, store=store, name="one")
-    store.answer(1, '{"value": "Bob", "text": ""}', "ann", 0.0, waiting.inbox[0].digest)
-
-    result = await signoff.resume_async("one", ASKS, store=store)
-
-    assert result.state == {"name": "Bob"}
-
-
 @pytest.mark.parametrize("target", ["request", "number", "run"])
 def test_a_request_is_answered_in_one_call(target: str) -> None:
     """A program, or a test, should not have to know how answers are stored."""
@@ -160,19 +140,6 @@ def test_without_a_store_the_run_lives_in_the_projects_home(folder: Path) -> Non
     assert (folder / ".signoff" / "runs" / "one" / "state.json").is_file()
 
 
-def test_limits_may_be_given_as_a_plain_dict() -> None:
-    """They often come from a program's own settings."""
-    agents = {"writer": ScriptedAgent(["a text"])}
-
-    result = signoff.run(WRITES, store=MemoryStore(), agents=agents, limits={"calls": 0})
-
-    assert result.status is Status.BUDGET
-    with pytest.raises(UsageError, match="usd, tokens, calls, seconds"):
-        signoff.run(WRITES, store=MemoryStore(), limits={"euro": 1})
-    with pytest.raises(UsageError, match="limit usd must be a number of at least 0, not -1"):
-        signoff.run(WRITES, store=MemoryStore(), limits=signoff.Limits(usd=-1))
-
-
 def test_the_target_of_a_workflow_is_its_module() -> None:
     """Then `signoff resume` finds it by itself."""
     assert target_of(WRITES, Path.cwd()) == f"{__name__}:WRITES"
@@ -191,13 +158,6 @@ def test_a_workflow_of_a_script_is_found_by_its_file(
     monkeypatch.setitem(sys.modules, "__main__", main)
 
     assert target_of(flow, tmp_path) == "flow.py:FLOW"
-
-
-def test_a_workflow_made_on_the_fly_has_no_place() -> None:
-    """Claiming one would let a resume load something else."""
-    local = Workflow("x", StepDef("only", handler=write, next={Outcome.OK: None}))
-
-    assert target_of(local, Path.cwd()) == ""
 
 
 def test_an_agent_can_be_switched_when_a_run_is_resumed() -> None:

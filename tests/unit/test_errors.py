@@ -13,18 +13,6 @@ def test_an_unknown_name_lists_those_most_like_it_first() -> None:
     assert message.endswith(" reader-10 and 10 more")
 
 
-def test_an_unknown_name_lists_all_there_are_when_they_are_few() -> None:
-    """Nothing is promised beyond the list, and nothing is named twice."""
-    message = str(UnknownName("agent", "codec", ["claude", "codex"]))
-
-    assert message == "unknown agent 'codec'; valid names: codex, claude"
-
-
-def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
-    """An empty list reads as a mistake of ours."""
-    assert str(UnknownName("run", "first")) == "unknown run 'first'"
-
-
 @pytest.mark.parametrize(
     ("failures", "message"),
     [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff._extras import install_command, worded
+from signoff._extras import worded
 
 
 def noted(url: str, **more: object) -> str:
@@ -47,8 +47,3 @@ def test_an_environment_without_pip_is_named_to_a_tool_that_exists(has_uv: bool,
     command = worded("local", None, has_pip=False, has_uv=has_uv)
 
     assert command == f"{tool.format(shlex.quote(sys.prefix))} 'signoff[local]'"
-
-
-def test_the_command_for_a_checkout_names_the_checkout() -> None:
-    """What installers note down is found, and still has the form we read."""
-    assert install_command("local").endswith(f" -e '{Path(__file__).parents[2]}[local]'")

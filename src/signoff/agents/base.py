@@ -14,8 +14,10 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.remedies import Remedy
-from signoff.runtime.ports import Capabilities, capabilities_of
+from signoff.core.effects import AgentRequest, Reply
+from signoff.errors import AgentBadRequest
+from signoff.remedies import Remedy, ShowInbox
+from signoff.runtime.ports import Call, Capabilities, capabilities_of
 
 
 @dataclass(frozen=True)
@@ -100,3 +102,22 @@ async def health_of(agent: object) -> Health:
 async def models_of(agent: object) -> list[str]:
     """Returns an agent's models; none when it does not list them."""
     return await agent.models() if isinstance(agent, HasModels) else []
+
+
+class ManualAgent:
+    """A human with a chat window, who answers through the inbox.
+
+    The engine puts the prompt into the inbox and the run waits. The pasted answer is validated
+    like any agent's answer.
+    """
+
+    capabilities = Capabilities(free=True, is_model=False, answered_by_human=True)
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:  # noqa: ARG002  # never asked
+        """Refuses: the engine asks a human through the inbox instead."""
+        # The engine turns such a request into one of the inbox before it gets here.
+        raise AgentBadRequest("a manual agent is answered through the inbox", remedy=ShowInbox())
+
+    async def health(self) -> Health:
+        """Returns ready: a human can always answer, sooner or later."""
+        return Health(ready=True, detail="answered by a human, through the inbox")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
-import ssl
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -30,7 +29,6 @@ from signoff.agents.failures import (
     redact_line,
     refusal_error,
     retry_time,
-    value_error_text,
 )
 from signoff.agents.options import positive_seconds
 from signoff.core.effects import AgentRequest, Reply
@@ -103,10 +101,6 @@ class Server:
         host = f"[{host}]" if ":" in host else host
         # Some clients read the environment themselves; a mount overrides what they find.
         options: dict[str, Any] = {"trust_env": False, "mounts": {f"all://{host}": None}}
-        if address.scheme == "http":
-            # Certificates that are not needed take longer to load than all the rest. An empty
-            # context trusts none.
-            options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return options
 
     def _header_filter(
@@ -377,7 +371,7 @@ class HttpModel(ABC):
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(value_error_text(error), server.key)
+            text = redact_line(str(error), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )

@@ -39,7 +39,7 @@ WITHOUT_SETTINGS: Mapping[str, str] = {
     "openai": "signoff.agents.openai:OpenAIModel",
     "ollama": "signoff.agents.ollama:OllamaModel",
     "local": "signoff.agents.local:LocalModel",
-    MANUAL: "signoff.agents.manual:ManualAgent",
+    MANUAL: "signoff.agents.base:ManualAgent",
     AUTO: "signoff.agents.auto:AutoAgent",
 }
 """Agents that exist without settings, named like their kind; `auto` tries them in order."""
@@ -48,7 +48,7 @@ BUILT_IN: Mapping[str, str] = {
     **WITHOUT_SETTINGS,
     "command": "signoff.agents.command:CommandAgent",
     "check": "signoff.agents.check:CheckAgent",
-    "cassette": "signoff.agents.cassette:CassetteAgent",
+    "cassette": "signoff.agents.answer_file:CassetteAgent",
     "scripted": "signoff.agents.scripted:FileScript",
 }
 """Every kind, by its name for `kind:` in the settings."""

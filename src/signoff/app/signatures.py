@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from signoff.app.history import events_of, form_of
 from signoff.app.project import Project
@@ -55,12 +55,30 @@ def check_approvals(
     row = project.run(run)
     passkeys = read_passkeys(project.home.passkeys if keys is None else keys)
     replies = _replies(project, row)
-    return [
-        _check(item, form, answer, replies.get((item.effect, item.answered_at)), passkeys)
+    given = (
+        _Given(
+            item,
+            form_of(project, item),
+            json.loads(item.answer or "{}"),
+            replies.get((item.effect, item.answered_at)),
+        )
         for item in project.store.items(row.name, state=_GIVEN)
-        for form, answer in [(form_of(project, item), json.loads(item.answer or "{}"))]
-        if approves(form, answer.get("value")) or answer.get("presence")
-    ]
+    )
+    return [_check(each, passkeys) for each in given if each.approves]
+
+
+class _Given(NamedTuple):
+    """An answer as it is stored, and the request that it was given to."""
+
+    item: InboxItem
+    form: Mapping[str, Any]
+    answer: Mapping[str, Any]
+    reply: Mapping[str, Any] | None
+    """What the run has continued with."""
+
+    @property
+    def approves(self) -> bool:
+        return approves(self.form, self.answer.get("value")) or bool(self.answer.get("presence"))
 
 
 def _replies(project: Project, row: RunRow) -> dict[tuple[str, Any], Mapping[str, Any]]:
@@ -76,60 +94,41 @@ def _replies(project: Project, row: RunRow) -> dict[tuple[str, Any], Mapping[str
     }
 
 
-def _check(
-    item: InboxItem,
-    form: Mapping[str, Any],
-    answer: Mapping[str, Any],
-    reply: Mapping[str, Any] | None,
-    passkeys: Sequence[Passkey],
-) -> ApprovalCheck:
-    by = item.answered_by or ""
-    signature: Mapping[str, Any] = answer.get("presence") or {}
-    found = ApprovalCheck(
-        request=item.id,
-        run=item.run,
-        step=item.step,
-        prompt=item.prompt,
-        value=answer.get("value"),
-        by=by,
-        at=item.answered_at or 0.0,
-        required=needs_presence(form, answer.get("value")),
-    )
+def _check(given: _Given, passkeys: Sequence[Passkey]) -> ApprovalCheck:
+    item, value = given.item, given.answer.get("value")
+    by, at = item.answered_by or "", item.answered_at or 0.0
+    required = needs_presence(given.form, value)
+    found = ApprovalCheck(item.id, item.run, item.step, item.prompt, value, by, at, required)
+    signature: Mapping[str, Any] = given.answer.get("presence") or {}
     try:
-        _check_record(item, form, answer, reply)
+        _check_record(given)
         if not signature:
-            if found.required:
+            if required:
                 raise SignatureRefused("it has no signature, and needs one")
             return found
         passkey = _signer(passkeys, signature)
         check_trust(passkeys, passkey)
-        challenge = approval_challenge(item, answer, by, signature.get("request"))
+        # The number that the request had when it was signed: a run that moves to another store
+        # gets new ones, and its signatures stay valid.
+        challenge = approval_challenge(item, given.answer, by, signature.get("request"))
         check_stored(signature, passkey, challenge)
     except SignatureRefused as error:
         return replace(found, problem=str(error))
-    return replace(
-        found,
-        passkey=passkey.name,
-        fingerprint=passkey.fingerprint,
-        origin=str(signature["origin"]),
-    )
+    origin = str(signature["origin"])
+    return replace(found, passkey=passkey.name, fingerprint=passkey.fingerprint, origin=origin)
 
 
-def _check_record(
-    item: InboxItem,
-    form: Mapping[str, Any],
-    answer: Mapping[str, Any],
-    reply: Mapping[str, Any] | None,
-) -> None:
+def _check_record(given: _Given) -> None:
     """Raises `SignatureRefused` if what is stored about a request does not fit together."""
-    if digest(form) != item.digest:
+    if digest(given.form) != given.item.digest:
         raise SignatureRefused("what was shown is not what is stored now")
-    if reply is None:
-        if item.state is ItemState.USED:
+    if given.reply is None:
+        if given.item.state is ItemState.USED:
             raise SignatureRefused("the journal of the run has no such answer")
         return
-    used = {**{name: reply.get(name) for name in _RECORDED}, "by": reply.get("by")}
-    if used != {**{name: answer.get(name) for name in _RECORDED}, "by": item.answered_by or ""}:
+    used = {name: given.reply.get(name) for name in (*_RECORDED, "by")}
+    stored = {name: given.answer.get(name) for name in _RECORDED}
+    if used != {**stored, "by": given.item.answered_by or ""}:
         raise SignatureRefused("the run continued with another answer than the one that is stored")
 
 

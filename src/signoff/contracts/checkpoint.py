@@ -216,6 +216,13 @@ def is_result_name(dotted: str) -> bool:
     return dotted.startswith(_RESULTS_PREFIX)
 
 
+def named_value(point: Checkpoint, params: Mapping[str, Any], dotted: str) -> Any:
+    """Returns a parameter or a value that a step returned; None if there is none."""
+    if is_result_name(dotted):
+        return lookup_result(point.results, dotted)[1]
+    return lookup(params if dotted.partition(".")[0] in params else point.data, dotted)
+
+
 def shown_value(state: Mapping[str, Any], dotted: str, *, fan_outs: Collection[str] = ()) -> Any:
     """Returns what a gate shows for a name; for one that several steps returned, all of them.
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from signoff.contracts.checkpoint import (
     Checkpoint,
     checkpoint_of,
-    is_result_name,
-    lookup,
-    lookup_result,
+    named_value,
 )
 from signoff.contracts.items import has_items, item_names, item_states
 from signoff.contracts.model import ParallelItemResult, PendingRetry
-from signoff.core.run_state import RunState, Stage
+from signoff.core.run_state import Stage
 
 if TYPE_CHECKING:
     from signoff.notation import RunSnapshot
@@ -115,12 +113,5 @@ def _items(run: RunSnapshot, point: Checkpoint) -> dict[str, ParallelItemResult]
         return item_states(names, run.state)
     steps = run.description.get("source", {}).get("contract", {}).get("steps", ())
     keys = [each["items"] for each in steps if each["name"] == point.current_step]
-    found = _value(point, run.state, keys[0]) if keys and keys[0] else None
+    found = named_value(point, run.state.params, keys[0]) if keys and keys[0] else None
     return item_states(list(item_names(found)), run.state) if isinstance(found, list) else {}
-
-
-def _value(point: Checkpoint, state: RunState, dotted: str) -> Any:
-    if is_result_name(dotted):
-        return lookup_result(point.results, dotted)[1]
-    in_params = dotted.partition(".")[0] in state.params
-    return lookup(state.params if in_params else point.data, dotted)

@@ -17,9 +17,6 @@ from signoff.contracts.checkpoint import (
     MARKER,
     Checkpoint,
     checkpoint_of,
-    is_result_name,
-    lookup,
-    lookup_result,
 )
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepKey, is_backed_up, open_database
@@ -34,7 +31,7 @@ from signoff.contracts.model import (
     WorkflowStep,
 )
 from signoff.contracts.proving import check_storable, evaluate, is_quick, problems_of, undecided
-from signoff.contracts.results import COMPLETED, named_update, result_names
+from signoff.contracts.results import COMPLETED, named_update
 from signoff.contracts.step_transaction import StepTransaction
 from signoff.contracts.work import work
 from signoff.core.context import Failure
@@ -197,14 +194,6 @@ class ContractRuntime:
         steps = {step.name: step for step in self.definition.steps}
         params = {*ctx.workflow_params, *(self.definition.params or ())}
         return named_update(ctx.step_state, results, steps, params)
-
-    def named_value(self, ctx: EngineContext, step: WorkflowStep, dotted: str) -> Any:
-        """Returns a parameter or a value that a step returned; None if there is none."""
-        if is_result_name(dotted):
-            return lookup_result(self.checkpoint(ctx, step).results, dotted)[1]
-        if dotted.partition(".")[0] in ctx.workflow_params:
-            return lookup(ctx.workflow_params, dotted)
-        return lookup(result_names(ctx.step_state), dotted)
 
     def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> StepKey:
         """Returns the key of a step's work, or of one item's, in the database."""

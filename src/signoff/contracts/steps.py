@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from signoff.contracts.checkpoint import ITEMS
+from signoff.contracts.checkpoint import ITEMS, named_value
 from signoff.contracts.items import ITEM_KEY, RETRIES, item_names
 from signoff.contracts.model import MAX_RETRIES, WorkflowStep
 from signoff.contracts.runtime import ContractRuntime, Performed, StepItem
@@ -152,7 +152,8 @@ class ForEach(_Handler):
 
     def _items(self, ctx: EngineContext) -> Sequence[Any]:
         key = self.step.parallel_key or ""
-        items = self.contract.named_value(ctx, self.step, key)
+        point = self.contract.checkpoint(ctx, self.step)
+        items = named_value(point, ctx.workflow_params, key)
         if not isinstance(items, list | tuple):
             value = "missing" if items is None else f"{items!r:.80}"
             raise StepFailed(

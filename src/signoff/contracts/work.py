@@ -57,10 +57,7 @@ async def _call(
     result = command(ctx) if is_async(command) else await _on_thread(command, ctx, seconds)
     if not inspect.isawaitable(result):
         return result
-    if seconds is None:
-        # A thousand items come through here, and most have no time limit.
-        return await result
-    async with time_limit(seconds, TOO_LONG.format(seconds)):
+    async with time_limit(seconds, TOO_LONG.format(seconds or 0)):
         return await result
 
 

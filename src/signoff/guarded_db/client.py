@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Self
 
 from signoff.errors import NotAllowed, StepFailed, UsageError
 from signoff.guarded_db import staging
@@ -40,13 +40,6 @@ from signoff.guarded_db.verdict import Allowed, Params, StatementKind, quoted_ta
 VALID_SECONDS = 30.0
 MOST_OPEN = 1_000
 """Unused tokens that are stored; the oldest are dropped first."""
-
-
-class MonotonicClock(Protocol):
-    """A source of time, such as the module `time`."""
-
-    def monotonic(self) -> float:
-        """Returns seconds that never decrease."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,7 @@ class ChangeConfirmation:
 class Confirmations:
     """Issues tokens and redeems them, each for one change."""
 
-    def __init__(self, clock: MonotonicClock) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._open: dict[str, tuple[str, float, SeenRows]] = {}
 
@@ -88,7 +81,7 @@ class Confirmations:
         while len(self._open) >= MOST_OPEN:
             del self._open[next(iter(self._open))]
         token = secrets.token_urlsafe(18)
-        until = self._clock.monotonic() + VALID_SECONDS
+        until = self._clock() + VALID_SECONDS
         self._open[token] = (_digest(scope, params), until, seen)
         return token
 
@@ -97,7 +90,7 @@ class Confirmations:
         digest, until, seen = self._open.pop(token, ("", 0.0, None))
         if seen is None:
             raise NotAllowed("the token is unknown or was used before; ask for a new one")
-        if self._clock.monotonic() > until:
+        if self._clock() > until:
             raise NotAllowed(
                 f"the token is older than {VALID_SECONDS:g} seconds; ask for a new one"
             )
@@ -142,7 +135,7 @@ class SafeDatabaseClient:
         connection: Connection,
         *,
         functions: Iterable[str] = (),
-        clock: MonotonicClock = time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._db = connection
         self._guard = Guard(connection.dialect, functions=functions)
@@ -155,7 +148,7 @@ class SafeDatabaseClient:
         address: Source,
         *,
         functions: Iterable[str] = (),
-        clock: MonotonicClock = time,
+        clock: Callable[[], float] = time.monotonic,
         patience: float = 5.0,
     ) -> Self:
         """Connects to a SQLite file or a `postgresql://` address.

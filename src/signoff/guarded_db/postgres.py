@@ -11,7 +11,7 @@ each transaction another session. For the same reason no statement is prepared.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -56,6 +56,8 @@ _ABORTED = "57014"
 _DENIED = "42501"
 _FAILED = 3
 """The status of a transaction in which a statement has failed."""
+_JSON_TYPES = frozenset({114, 3802})
+"""The server's numbers for json and jsonb."""
 _OPEN = frozenset({1, 2, _FAILED})
 """The status of a transaction that is open. A connection that was lost has another one."""
 # Asks a PostgreSQL server what a statement would do, before it runs.
@@ -250,7 +252,7 @@ class PostgresConnection:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
         text, values = numbered(sql, params)
         try:
-            values = _adapted(values)
+            values = _adapted(values, lambda: self._json_positions(text))
             if allowed.kind is StatementKind.READ:
                 check_calls(allowed, self._functions, self._ask)
                 return StatementResult(_by_name(*self._read(text, values)), 0)
@@ -369,6 +371,14 @@ class PostgresConnection:
             size.add(row)
         return _names(cursor), rows, max(cursor.rowcount, 0)
 
+    def _json_positions(self, sql: str) -> frozenset[int]:
+        """Returns the positions of the parameters for which the server expects JSON."""
+        server = self._db.pgconn
+        server.prepare(b"", sql.encode())
+        described = server.describe_prepared(b"")
+        types = map(described.param_type, range(described.nparams))
+        return frozenset(position for position, each in enumerate(types) if each in _JSON_TYPES)
+
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
@@ -416,11 +426,21 @@ def _with_numbers(sql: str) -> str:
     return first + "".join(f"${number}{text}" for number, text in enumerate(others, start=1))
 
 
-def _adapted(values: list[object]) -> list[object]:
-    """Returns values as psycopg takes them: mappings as JSON; lists are arrays."""
+def _adapted(values: list[object], json_positions: Callable[[], Collection[int]]) -> list[object]:
+    """Returns values as psycopg takes them: mappings as JSON, and lists where JSON is expected.
+
+    A list is an array for most columns, so the server is asked, but only if there is a list.
+    """
+    if not any(isinstance(value, dict | list | tuple) for value in values):
+        return values
     from psycopg.types.json import Jsonb
 
-    return [Jsonb(value) if isinstance(value, dict) else value for value in values]
+    lists = any(isinstance(value, list | tuple) for value in values)
+    as_json = json_positions() if lists else ()
+    return [
+        Jsonb(value) if isinstance(value, dict) or position in as_json else value
+        for position, value in enumerate(values)
+    ]
 
 
 def _names(cursor: psycopg.RawCursor[Any]) -> list[str]:

@@ -84,6 +84,8 @@ async def create_reviewer_agent(config: OllamaConfig) -> OllamaAgent:
 
 async def get_cached_agent(role: AgentRole, config: OllamaConfig) -> OllamaAgent:
     """Returns the agent of a role, the same one for the same configuration."""
+    # The whole configuration is the key: two calls that differ in the temperature alone must not
+    # share an agent.
     key = (AgentRole(role), config.model_dump_json())
     if key not in _cache:
         _cache[key] = await _create(key[0], config)
@@ -108,6 +110,7 @@ async def check_server(base_url: str, model: str) -> None:
         no_answer = isinstance(error, errors.AgentTransient) and error.status is None
         unavailable.no_server = no_client or no_answer
         raise unavailable from None
+    # Ollama adds `:latest` to a model that is named without a tag, and lists it that way.
     if not {model, f"{model}:latest", model.removesuffix(":latest")} & set(names):
         raise ModelNotFoundError(
             f"Ollama at {base_url} has no model {model!r}; download it with: ollama pull {model}",

@@ -75,6 +75,8 @@ async def pair(
     the session with the turns before it. With `require_approval`, a session that ends without an
     approval raises `ApprovalTimeoutError`.
     """
+    # Everything that can be wrong is found before the run exists, so a mistake leaves nothing
+    # behind in the store.
     call = _Call(preset, writer, reviewers, approve, agents, store, home)
     params = {"task": task, **call.params, **values}
     await call.check(params)
@@ -126,6 +128,7 @@ async def run_slogan_generation_with_retry(
             error.is_transient = session.error_kind not in _PERMANENT
         except AgentError as unavailable:
             error = unavailable
+        # A missing key or a refused prompt is the same in two seconds; waiting would only hide it.
         if not error.is_transient:
             raise error
         if attempt == max_retries:
@@ -197,6 +200,8 @@ class _Call:
             self.agents = {OLLAMA: OllamaModel(), **self.agents}
             self._context = _store_context(self.agents)
         self._preset = preset
+        # A function cannot be stored with the run, so it is part of the workflow, and a resume has
+        # to pass it again.
         workflow = build(preset, self._context, approve if callable(approve) else None)
         self.workflow = workflow.with_source(given=self._context.stored)
 
@@ -221,6 +226,8 @@ class _Call:
     def _name_of(self, agent: AgentLike, role: AgentRole) -> str:
         if isinstance(agent, str):
             return agent
+        # An agent that is an object has no name, and the run records names: it gets that of its
+        # role, numbered where there are several.
         others = sum(name.startswith(role) for name in self.agents)
         name = f"{role}-{others + 1}" if others else role.value
         self.agents[name] = agent if hasattr(agent, "ask") else CheckAgent(function=_check(agent))

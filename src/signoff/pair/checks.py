@@ -54,6 +54,7 @@ def _avoids(value: str) -> Callable[[str], str]:
 
 def _finder(value: str) -> Callable[[str], bool]:
     """Returns a search for whole words, in any case and with any blanks between them."""
+    # Whole words only: a slogan with "waterproof" does not contain "water".
     words = r"\s+".join(map(re.escape, value.casefold().split()))
     pattern = re.compile(rf"(?<!\w){words}(?!\w)")
     return lambda text: pattern.search(text.casefold()) is not None

@@ -240,6 +240,8 @@ def resolve_settings(
     preset: str, params: Mapping[str, Any], context: CompileContext
 ) -> dict[str, Any]:
     """Returns the settings of a pair as data; raises `ConfigurationError` with all mistakes."""
+    # None means that the caller left it open, as optional arguments of Python functions do, so it
+    # must not hide a value of the settings.
     arguments = {name: value for name, value in params.items() if value is not None}
     layers = _layers(context, arguments)
     config = _validated(PairConfig, {"preset": _Setting(preset, "preset"), **layers})
@@ -253,6 +255,8 @@ def resolve_settings(
         "reviewers": seating.reviewers,
         "seats": seating.seats().model_dump(),
     }
+    # Where no Ollama server is asked, its values would be recorded with the run and describe
+    # nothing.
     if OLLAMA not in seating.agents:
         chosen |= {**dict.fromkeys(SERVER_VALUES), "model_name": arguments.get("model_name")}
     return chosen
@@ -272,6 +276,8 @@ def chosen_options(params: Mapping[str, Any], context: CompileContext) -> set[st
 def _layers(context: CompileContext, arguments: Mapping[str, Any]) -> dict[str, _Setting]:
     """Returns the values that are set anywhere, the strongest of each."""
     values: dict[str, _Setting] = {}
+    # The variable belongs to another program. One that cannot be read here is that program's
+    # matter, and a better source may follow.
     with suppress(ConfigError, ValueError):
         if host := os.environ.get("OLLAMA_HOST"):
             values["base_url"] = _Setting(parse_ollama_host(host), "environment OLLAMA_HOST")
@@ -284,6 +290,8 @@ def _layers(context: CompileContext, arguments: Mapping[str, Any]) -> dict[str, 
         if value is not None:
             values[name] = _Setting(value, f"{SECTION}.{name}")
     for variable, name in ENVIRONMENT.items():
+        # An empty variable counts as unset, because containers pass on variables that nobody has
+        # set.
         if text := os.environ.get(variable, "").strip():
             values[name] = _Setting(text, f"environment {variable}")
     return values | {name: _Setting(value, name) for name, value in arguments.items()}
@@ -332,6 +340,8 @@ class _Seating:
                 yield Problem("agents", str(UnknownName("agent", agent, names)))
         yield from self._unable_reviewers()
         for name in SERVER_VALUES if OLLAMA not in self.agents else ():
+            # Only what this call asks for is refused: the same settings may serve other pairs that
+            # do use the server.
             if name in self._arguments:
                 yield Problem(name, f"is only for {OLLAMA}", "set it for the agent instead")
         if "model_name" in self._arguments and len(self.agents) > 1:
@@ -352,6 +362,7 @@ class _Seating:
         for agent, specialty in self._reviewers:
             name = specialty or agent
             earlier[name] += 1
+            # The writer is told who asks for what, so two reviewers must not have one name.
             numbered = f"{name} {earlier[name]}" if earlier[name] > 1 else name
             reviewers.append(self._seat(numbered, agent, specialty))
         return Seats(writer=self._seat(WRITER, self.writer), reviewers=reviewers)
@@ -362,6 +373,8 @@ class _Seating:
         # The server has its options whether or not the caller knows an agent of that name.
         unknown = OllamaModel.capabilities if uses_server else Capabilities()
         can = known.capabilities if isinstance(known, KnownAgent) else unknown
+        # A slogan needs few tokens and a text needs many, so the built-in number counts only for
+        # the preset that it was chosen for.
         tokens = PRESETS[config.preset].max_tokens
         tokens = config.max_tokens if "max_tokens" in self._configured else tokens
         options: dict[str, Any] = (

@@ -82,6 +82,8 @@ def _shown(preset: PairPreset, text: str) -> str:
 
 def own_text(reply: str, preset: PairPreset) -> str:
     """Returns the text in a writer's reply, without thoughts before and explanations after it."""
+    # Reasoning models write their thoughts into the answer; what follows the last of them is the
+    # text.
     text = reply.rpartition("</think>")[2].strip()
     if not preset.one_paragraph:
         return text
@@ -104,6 +106,8 @@ def _bare(text: str) -> str:
         quoted = _QUOTED.fullmatch(text)
         return quoted[1].strip() if quoted else text
     before = ""
+    # Marks are nested in any order, as in a label before a bold quotation, so this goes on until
+    # nothing is left to remove.
     while text != before:
         before = text
         for marks in (_QUOTED, _SINGLE_QUOTED, _EMPHASIZED):

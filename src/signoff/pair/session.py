@@ -129,6 +129,7 @@ def should_stop_early(session: IterationSession) -> bool:
 
 def session_of(result: RunResult) -> IterationSession:
     """Returns the session of a run as far as it has come."""
+    # A run that waits or is out of budget has no reason: it can continue, so it has not ended.
     reason, state = REASONS.get(result.status), result.state
     has_result = reason in _WITH_RESULT
     turns = [Turn.model_validate(each) for each in state.get("turns", ())]

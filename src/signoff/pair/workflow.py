@@ -60,6 +60,8 @@ class PairPhase(StrEnum):
 
 MOST_TURNS = 10
 
+# The graph is the same for every pair, so it has room for the most turns; how many this pair may
+# have is decided by its settings in `DECIDING`.
 _ANOTHER_TURN = Edge(PairPhase.GENERATING, bound=MOST_TURNS - 1, starts_iteration=True)
 _EDGES: Mapping[PairPhase, tuple[str, Mapping[Outcome, str | End | Edge | None]]] = {
     PairPhase.INITIALIZED: ("Start", {Outcome.OK: PairPhase.GENERATING}),
@@ -166,6 +168,8 @@ async def _generate(ctx: StepContext, settings: PairSettings, _approve: Approve 
     turns = ctx.step_state["turns"]
     last = turns[-1] if turns else None
     numbers = list(range(1, settings.candidates + 1))
+    # A single candidate is written in the step itself, so its journal has no layer that a reader
+    # would have to look through.
     if len(numbers) == 1:
         candidates = [await _write(ctx, settings, last, 1)]
     else:
@@ -181,6 +185,8 @@ async def _write(
     """Returns a new version and whether it is too long; such a one is sent back once."""
     seat, preset = settings.seats.writer, PRESETS[settings.preset]
     several = settings.candidates > 1
+    # A model with a seed writes different versions by itself. Any other one has to be told which
+    # version this is, or it would write the same text again.
     version = (number, settings.candidates) if several and not seat.takes_seed else (1, 1)
     seed = {"seed": number} if several and seat.takes_seed else {}
     try:
@@ -252,6 +258,7 @@ def _checked(text: str, settings: PairSettings) -> list[dict[str, Any]]:
 async def _verdict(
     ctx: StepContext, settings: PairSettings, seat: Seat, text: str, approve: Approve | None
 ) -> ReviewerVerdict:
+    # A check gets the bare text: a prompt around it would be part of what it measures.
     if seat.is_check:
         reply = await ctx.ask(seat.agent, text, key="check", timeout=seat.timeout)
         return verdict_of_critique(reply, seat.name)
@@ -269,6 +276,8 @@ async def _verdict(
         return ReviewerVerdict(False, verdict_of_text(error.partial, strict=True).feedback)
     if approve is not None:
         return ReviewerVerdict(approve(reply.text), reply.text.strip() or NO_FEEDBACK)
+    # A reviewer that repeats the text repeats its words too. A phrase that the material contains is
+    # no approval of the reviewer's.
     material = f"{settings.task}\n{settings.criteria}\n{text}"
     return read_verdict(reply, strict=settings.strict, material=material)
 
@@ -282,6 +291,8 @@ async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | 
     for line in turn_lines(turn, settings.max_turns):
         ctx.log(line)
     outcome = Outcome.OK if turn["approved"] else Outcome.FAIL
+    # Convergence ends a pair only where another turn would follow: at the last turn, the limit is
+    # the reason that a user can do something about.
     if should_continue_iteration(len(turns), settings.max_turns, turn["approved"]):
         converged = has_converged([each["text"] for each in turns], settings.similarity)
         outcome = Outcome.SKIP if converged else Outcome.ITERATE
@@ -368,7 +379,9 @@ def turn_lines(turn: Mapping[str, Any], max_turns: int) -> Iterator[str]:
 
 
 def _judged(candidate: Mapping[str, Any], reviews: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    # A reviewer without a score, such as one that answers in prose, leaves the mean to the others.
     scores = [each["score"] for each in reviews if each["score"] is not None]
+    # Unanimous, and never by default: without a review nothing has been looked at.
     approved = bool(reviews) and all(each["approved"] for each in reviews)
     return {
         **candidate,

@@ -110,6 +110,8 @@ def read_approval(
     reply: str, files: Mapping[str, str | None], *, allow_rewrite: bool = False
 ) -> ApprovalResult:
     """Returns the decision in the reply to that prompt."""
+    # A file may contain the words of a decision. Words that are quoted from the material do not
+    # count as the approver's own.
     material = Material(*(text for text in files.values() if text))
     decision = read_decision(reply, allow_rewrite=allow_rewrite, material=material)
     return ApprovalResult(
@@ -121,6 +123,8 @@ def read_approval(
 
 def _within_limits(files: Mapping[str, str]) -> dict[str, str]:
     """Returns the files as far as an approver gets them; the first ones have precedence."""
+    # Cut and said so: a judge that believes it has read everything would approve what it has not
+    # seen.
     left = LONGEST_MATERIAL
     shown = {}
     for path, text in files.items():

@@ -64,6 +64,8 @@ def find_code_files(reply: str) -> dict[str, str]:
     """
     text = reply.replace("\r\n", "\n")
     blocks = list(_blocks(text))
+    # Some models put their whole answer into one block. The files are inside it then, and its own
+    # fence names none.
     inside = _enclosed_reply(text, blocks)
     if inside is not None:
         blocks = list(_blocks(inside, first_line=2))
@@ -138,6 +140,8 @@ def _content(text: str, opening: re.Match[str], line: int) -> tuple[str, int]:
     found = _same_fence(indent, fence).search(text, start)
     if found is None:
         raise ValueError(f"line {line}: this fenced block is never closed")
+    # A fence with a language opens a block. Inside another block of the same length, a reader
+    # cannot tell which one is meant, and guessing could cut a file in half.
     if found["info"].strip():
         inner = line + text.count("\n", opening.start(), found.start())
         raise ValueError(

@@ -82,6 +82,8 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     options, problems = option_values(metadata.get("options") or {}, own, where)
     schema = metadata.get("context_schema", {})
     inputs, mistakes = context_params(schema, context.root)
+    # Both are found before the author's own code runs, so a mistake in a declaration is never
+    # reported as an error somewhere inside a profile.
     if problems := [*problems, *mistakes]:
         raise InvalidProfile(name, problems)
     session = _session(name, create_profile(profile_class, options), section, context)
@@ -115,6 +117,8 @@ def _session(
     }
     rules = {step: _rules(section, step, context) for step in STAGES}
     standards = {section.standards_provider, section.standards.get(name, {}).get("provider")}
+    # Loading every profile costs time and runs their code, so it is done only if a name is not
+    # known without them.
     used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards} - {None}
     if not used <= {
         *context.agents,
@@ -126,6 +130,8 @@ def _session(
         load_profiles(context)
     _refuse_unknown(name, section, providers, context)
     approving = ApprovalProviderFactory.keys()
+    # Such an agent would only print the prompt and wait. A session waits for the response file
+    # instead, so that its user can work with an editor and a chat window.
     by_hand = frozenset(
         agent
         for agent in providers.values()
@@ -136,6 +142,8 @@ def _session(
         for rule in rules.values()
         if rule.approver not in (MANUAL, SKIP) and rule.approver in approving
     }
+    # Agents that the settings name have no such declaration: what they get is decided by the user,
+    # at a gate.
     abilities = {
         key: AIProviderFactory.get_class(key).fs_ability
         for key in set(providers.values()).intersection(AIProviderFactory.registered())
@@ -195,7 +203,11 @@ def _edges(phase: WorkflowPhase, stage: WorkflowStage, max_iterations: int) -> d
         row = TransitionTable.get(phase, stage, command)
         if row is None:
             continue
+        # A transition to its own stage is a rejection, or a review whose verdict selects one of the
+        # other rows; both mean that a human looks at the stage again.
         if (row.phase, row.stage) == (phase, stage):
+            # The bound is high because a human takes each round, and it starts afresh when the
+            # stage is left: only a stage that nobody ever finishes reaches it.
             back = Edge(step_id(phase, stage), bound=MOST_ROUNDS, on_limit="ask", resets=True)
             edges[Outcome.ITERATE] = back
         else:
@@ -284,6 +296,8 @@ class _Preparation:
     def __call__(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the files that the context names, and the standards."""
         profile = self.session.profile
+        # A provider without its key is found before the first prompt is written, and before
+        # anything is paid for.
         for agent in self.agents.values():
             if isinstance(agent, ProviderAgent):
                 agent.provider.validate()
@@ -361,6 +375,7 @@ def read_context_files(
     texts: dict[str, str] = {}
     for name, field in schema.items():
         path = context.get(name)
+        # Profiles get texts and never open files; these are the files that the user named for them.
         if not path or field.get("type") != "path" or not field.get("exists"):
             continue
         file = Path(folder, path)
@@ -374,6 +389,8 @@ def read_context_files(
 
 def _mistakes(name: str, field: Any) -> list[tuple[str, str]]:
     """Returns what is wrong with the form of a field, each with its remedy."""
+    # Names become parameters of a run and options on the command line, so they have to be typable
+    # in both.
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return [("is not a valid name", "use letters, digits and underscores")]
     if name in (STANDARDS_PARAM, ITERATION):
@@ -404,6 +421,8 @@ def _param(
     arg = Arg(str(field.get("description", "")), choices=tuple(each for each, _ in choices) or None)
     default = EMPTY
     if not required:
+        # A default is converted like a value that a user types, so a profile gets the same type
+        # either way.
         default, why = fit(replace(plain, arg=arg), field.get("default"))
         wrong += [f"default: {why}"] if why else []
     check = partial(_problem_with, required, folder if field.get("exists") else None)
@@ -449,6 +468,8 @@ class StandardsSource:
         """Returns the source for a profile's sessions; the settings replace the profile's own."""
         own = section.standards.get(name)
         if own is not None:
+            # The setting for one profile is the more specific one, so it wins over the provider
+            # that is set for all of them.
             provider = own.get("provider") or section.standards_provider or DEFAULT_PROVIDER
             return cls(str(provider), own, f"{_SETTING}.{name}")
         config = standards_config(profile, context)

@@ -53,6 +53,7 @@ class ProfileRegistry(Generic[T]):
 
     def __init_subclass__(cls) -> None:
         """Gives each factory a registry of its own."""
+        # Without this, all factories would share the dictionary of their base class.
         cls._registered = {}
 
     @classmethod
@@ -61,6 +62,8 @@ class ProfileRegistry(Generic[T]):
 
         Raises `TypeError` for a class that could never be created, `ValueError` for a bad key.
         """
+        # Keys appear in settings, options and stored runs, where blanks and slashes would need
+        # quoting or mean something else.
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"{key!r} is not a valid key; use letters, digits, '.', '_' and "
@@ -68,6 +71,8 @@ class ProfileRegistry(Generic[T]):
             )
         if not (isinstance(implementation, type) and issubclass(implementation, cls.base)):
             raise TypeError(f"{cls.kind} {key!r} must be a subclass of {cls.base.__name__}")
+        # Found at registration: a class that lacks a method would fail in the middle of a session,
+        # at its first call.
         missing: frozenset[str] = getattr(implementation, "__abstractmethods__", frozenset())
         if missing:
             names = ", ".join(sorted(missing))

@@ -107,6 +107,8 @@ class StageGate:
     async def _approver_judges(
         self, submission: Submission, next_version: NextVersion, count: int
     ) -> Submission | Rejection:
+        # Every turn of this loop has asked the approver once more, and `max_retries` bounds how
+        # often the provider is asked again in between.
         while True:
             evaluated = await self._evaluated(submission, count)
             if isinstance(evaluated, Rejection):
@@ -118,6 +120,8 @@ class StageGate:
                 return await self.wait(replace(_note(result), retry_count=count))
             count += 1
             note = replace(_note(result), last_error=_rejection(count), retry_count=count)
+            # A rewritten prompt is shown to a human and not judged again: the approver would only
+            # be asked about its own words.
             if await self._rewritten(result):
                 return await self.wait(note, _REWRITTEN)
             retry = count <= self.rules.max_retries
@@ -148,6 +152,8 @@ class StageGate:
             answer = await self._ask_human(note, question)
             if not answer.approved:
                 return Rejection(replace(note, last_error="", approval_feedback=answer.text))
+            # The text is that of the file when it was approved, which the answer has recorded; the
+            # file may have changed since.
             submission = Submission(answer.content or "", answer, note)
             problem = self._problem(submission.command, answer.extras.get("fs_ability"))
             if not problem:
@@ -187,6 +193,8 @@ class StageGate:
     async def _evaluate(self, text: str) -> ApprovalResult:
         """Returns the approver's decision about the file; raises `_ApproverFailed`."""
         approver = self.rules.approver
+        # The file to judge comes first: the prompt of a judge names it, and it is the last one to
+        # be cut if there is too much to read.
         files = {self.path: text, **await self.material()}
         try:
             if approver in self.session.approvers:

@@ -36,10 +36,12 @@ def create_prompt(
 ) -> str:
     """Returns a profile's prompt for a phase, with the engine's placeholders still in it."""
     method = f"generate_{NOUNS[phase]}_prompt"
+    # A copy: what a profile changes in its context must not reach the next stage.
     values = {**context, ITERATION: iteration}
     if feedback:
         values["approval_feedback"] = feedback
     text = _call(profile, method, values)
+    # An empty prompt would be written, approved and paid for.
     if not isinstance(text, str) or not text.strip():
         raise ProfileError(f"{_name(profile, method)} must return a text, not {_kind(text)}")
     return text

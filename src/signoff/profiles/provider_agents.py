@@ -44,9 +44,13 @@ class ProviderAgent:
         paths = {name: str(Path(call.directory, path)) for name, path in files.items()}
         context = {**values, **about, "session_dir": call.directory, **paths}
         generate = partial(self.provider.generate, request.prompt, context)
+        # In a thread: a provider is ordinary code that may block, and other steps must go on
+        # meanwhile.
         result = await _in_time(generate, self.provider.timeout_seconds, "respond")
         if result is None:
             return Reply("", value={_BY_HAND: True})
+        # Checked here and not where it is used, because the author of the provider is the one who
+        # can act on the error.
         if not isinstance(result, AIProviderResult):
             raise TypeError(
                 f"AI provider {self.key!r} must return an AIProviderResult, not {result!r:.80}"
@@ -122,6 +126,7 @@ def by_hand(reply: Reply) -> bool:
 
 async def _in_time(call: Callable[[], T], seconds: float, verb: str) -> T:
     """Returns the result of a call in a thread, which is abandoned when its time is up."""
+    # The thread cannot be stopped. It is left behind, and its result is thrown away when it comes.
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

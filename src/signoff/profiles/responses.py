@@ -88,6 +88,8 @@ class ApprovedResponse:
             if command == SessionCommand.APPROVE:
                 raise
             verdict = None
+        # The human's command wins over the verdict, and the state keeps both, so an override can
+        # never look like a review that passed.
         decided = _OVERRULING.get(command, verdict)
         answer = self.submission.answer
         reason = answer.text if answer is not None else ""
@@ -117,6 +119,7 @@ class ApprovedResponse:
         state, iteration = SessionState(self.ctx), self.ctx.iteration
         folder = code_folder(iteration)
         approved = {f"{folder}/{path}": text for path, text in state.code.items()}
+        # All files are read before anything is asked, so the human decides once about all changes.
         found = await asyncio.gather(*(self._file(path) for path in approved))
         digests = dict(zip(approved, found, strict=True))
         hashes = {each["path"]: each["sha256"] for each in state.artifacts}
@@ -127,6 +130,7 @@ class ApprovedResponse:
         await asyncio.gather(*(self.ctx.write(path, approved[path]) for path in restored))
         if not kept:
             return {}
+        # The record says what is delivered, also where a human kept a change that nobody reviewed.
         artifacts = [
             {**each, "sha256": digests.get(each["path"]) or each["sha256"]}
             for each in state.artifacts
@@ -213,6 +217,8 @@ class ApprovedResponse:
             check_writes([*found, *kept])
         except ValueError as error:
             raise UnusableResponse(str(error)) from error
+        # The reviser's notes are about the code and no part of it; as a file of the project they
+        # would be delivered.
         notes = {}
         if self.phase is WorkflowPhase.REVISE and REVISION_ISSUES_FILE in files:
             path = revision_issues_path(self.ctx.iteration)
@@ -295,11 +301,13 @@ def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
     It has to be a relative path of plain, visible names. File names in `protected` (lower case)
     are refused in every folder.
     """
+    # Models write paths for the system that they imagine; both kinds of slash are checked as one.
     normalized = path.replace("\\", "/")
     try:
         check_path(normalized)
     except UnsafePath as error:
         raise ValueError(str(error)) from error
+    # In bytes, as file systems count: a short name in another script may still be too long.
     if len(normalized.encode()) > LONGEST:
         raise ValueError(f"the path {path[:77]!r}... is longer than {LONGEST} bytes")
     name = normalized.rpartition("/")[2]
@@ -341,6 +349,8 @@ class _TakenNames:
 
     def add(self, path: str) -> None:
         """Adds a file; raises `ValueError` if it is one already, or a file and a folder."""
+        # Two names that differ only in case are one file on many systems, where the second would
+        # overwrite the first.
         name = fold_name(path)
         folders = [name[:end] for end, character in enumerate(name) if character == "/"]
         clashes = (self._files.get(folder) for folder in folders)

@@ -87,10 +87,13 @@ def check_review_meta(text: str, material: Material | None = None) -> ReviewMeta
     blocks = [*_blocks(text)]
     if not blocks:
         raise ValueError(f"the review has no {BEGIN} block")
+    # Code under review can contain such a block, perhaps put there on purpose. A block that the
+    # material has as well is taken for a quotation.
     own = [block for block in blocks if material is None or not material.contains("\n".join(block))]
     if not own:
         raise ValueError(f"the {BEGIN} block of the review is quoted from what it reviews")
     found = [*map(_parse, own)]
+    # Which of them counts would be a guess, and the guess would decide whether code is delivered.
     if len(set(found)) > 1:
         raise ValueError(f"the review has {len(own)} {BEGIN} blocks that disagree")
     if found[0].contradiction:

@@ -11,6 +11,8 @@ from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.transitions import WorkflowPhase, WorkflowStage
 
+# Parameters are part of the run, so a resume on another machine finds the standards as they were,
+# even if their files have changed.
 STANDARDS_PARAM = "standards_bundle"
 """The parameter of a run with the standards, which are read once, before it starts."""
 

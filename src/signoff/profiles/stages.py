@@ -112,9 +112,13 @@ class PromptStage(_Stage):
             await self.ctx.write(STANDARDS_FILE, self._state.standards)
         text = await self._create(self._state.feedback)
         decided = await self._gate.judge(Submission(text), self._again)
+        # The session stays in this visit while a human edits, so the edited text is what the digest
+        # and the provider get.
         while isinstance(decided, Rejection):
             # A prompt has no provider to ask again: its user edits the file.
             decided = await self._gate.wait(decided.note)
+        # A phase counts as entered when its prompt is approved: until then the session could still
+        # be cancelled without having asked anyone.
         entered = {"phase": self.phase.value, "status": WorkflowStatus.IN_PROGRESS.value}
         entered["timestamp"] = self.ctx.now().isoformat()
         update = {
@@ -167,6 +171,8 @@ class ResponseStage(_Stage):
         decided = await self._decide()
         if isinstance(decided, Rejection):
             return self._back(replace(decided.note, ask_again=self._provider is not None))
+        # A provider may send files next to its text. Once a human has changed the text, the files
+        # in it are meant, and those that came before are outdated.
         edited = decided.text != self.text
         response = ApprovedResponse(self.session, self.phase, self.ctx, decided, self.files, edited)
         try:
@@ -180,6 +186,7 @@ class ResponseStage(_Stage):
         state, note = self._state, self._state.note
         if self._provider is None:
             return await self._hand_in(note)
+        # Without a note this is the first visit, so nothing has been asked or paid for yet.
         if note is None:
             text = await self._ask(state.prompt)
             if text is None:
@@ -199,6 +206,8 @@ class ResponseStage(_Stage):
         note = note or Note()
         decided = await self._gate.wait(note, **question)
         rules = self._gate.rules
+        # Who writes the response by hand and approves it has decided; an approver looks at it only
+        # as often as it would have looked at an agent's.
         judged = rules.approver == MANUAL or note.retry_count > rules.max_retries
         if isinstance(decided, Rejection) or judged:
             return decided
@@ -230,6 +239,8 @@ class ResponseStage(_Stage):
             return None
         self.files = files_in(reply)
         texts = {path: text for path, text in self.files.items() if text is not None}
+        # A provider that writes the file itself often answers "done"; its file is the response
+        # then.
         own = await self._own_file()
         # On a retry, what is in the file may be the response that was rejected.
         new = own if own != self.text else ""
@@ -301,6 +312,8 @@ def complete_prompt(
 ) -> str:
     """Returns a profile's prompt as a provider with that ability gets it."""
     iteration = state.ctx.iteration
+    # A provider that reads files gets paths: the texts would make its prompt several times as long,
+    # and it would read the files anyway.
     values = (
         _paths(phase, iteration, feedback)
         if ability in _READS_FILES
@@ -322,6 +335,8 @@ def complete_prompt(
 
 def retry_prompt(prompt: str, previous: str, feedback: str) -> ProductPrompt:
     """Returns the prompt for another response, with what was wrong with the previous one."""
+    # The whole prompt comes first, unchanged: agents that cache what they have read pay for it
+    # once.
     parts = [prompt.rstrip("\n"), "---", read_texts(_TEXTS)["rejected"]]
     if previous:
         parts += ["Your previous answer:", fenced(previous).rstrip("\n")]

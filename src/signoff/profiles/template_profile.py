@@ -111,6 +111,8 @@ class TemplateProfile(WorkflowProfile):
         return _files_of(content)
 
     def _render(self, phase: str, context: Mapping[str, Any]) -> str:
+        # Asked before each prompt, because the context of a session can be corrected when it is
+        # resumed.
         problems = self.context_problems(context)
         if problems:
             raise InvalidParams(Problem(f"parameter {n!r}", what) for n, what in problems.items())
@@ -129,6 +131,8 @@ def _files_of(
         files = find_code_files(content)
     except ValueError as error:
         return _unusable(str(error))
+    # What is wrong is returned and not raised: the session waits for a better response, and its
+    # user reads why.
     problem = problem_with(files) if problem_with is not None else ""
     return _unusable(problem) if problem else _usable(files)
 

@@ -130,6 +130,8 @@ def _response_of(phase: WorkflowPhase, action: Action) -> TransitionResult:
     return TransitionResult(phase, WorkflowStage.RESPONSE, action)
 
 
+# A rejection of a prompt has no row: a prompt has no provider that could answer again, so the
+# session waits at the gate until its user has edited the file.
 _ROWS: dict[TransitionKey, TransitionResult] = {
     (WorkflowPhase.INIT, None, SessionCommand.INIT): _prompt_of(WorkflowPhase.PLAN),
     (WorkflowPhase.INIT, None, SessionCommand.CANCEL): _CANCELLED,

@@ -63,6 +63,8 @@ def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> RunRepor
     if verdict := state.get("verdict"):
         lines.append(f"last review: {verdict}")
     lines += map(describe_override, state.get("overrides", ()))
+    # Each round has a folder with the whole code, so only the last one is what the session
+    # delivers.
     latest = max((each["iteration"] for each in artifacts), default=0)
     files = [each["path"] for each in artifacts if each["iteration"] == latest]
     if files:
@@ -97,6 +99,8 @@ def session_fields(
     state, params = run.state, dict(run.params)
     bundle = params.pop(STANDARDS_PARAM, None)
     standards = params.pop(STANDARDS_PROVIDER_PARAM, None) or source.get("standards_provider")
+    # The reason that the engine has recorded belongs to a run that failed; while a session waits,
+    # the note of the stage is what its user has to act on.
     failed = status is WorkflowStatus.ERROR
     return {
         "session_id": run.seed,
@@ -144,6 +148,8 @@ def position(
 
 def _note(run: RunState, requests: Sequence[Mapping[str, Any]]) -> Note:
     """Returns why the session waits: an open request knows it better than the state."""
+    # The state is stored when a step ends, so while a session waits only its open request knows
+    # why.
     for form in requests:
         if "stage" in (form.get("about") or {}):
             return Note.from_json(form["about"])

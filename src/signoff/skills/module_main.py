@@ -30,6 +30,10 @@ def main(workflow: Workflow, arguments: Sequence[str] | None = None) -> NoReturn
     file = Path(module.__file__ or "").resolve()
     spec = module.__spec__
     name = spec.name if spec is not None else module_name(file)
+    # Sub-agents' handlers and the skill that discovery finds must be the same objects; a second
+    # import would run the module's code again and compare unequal.
     sys.modules.setdefault(name, module)
+    # Without a spec the module was started by its path, and only the path leads to it from a
+    # printed command.
     target = f"{name}:{NAME}" if spec is not None else str(file)
     sys.exit(run_step(workflow, target, file, sys.argv[1:] if arguments is None else arguments))

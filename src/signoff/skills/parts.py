@@ -69,6 +69,8 @@ class SkillTexts:
         """Reads the Markdown file beside a module (its `__file__`)."""
         shared = read_texts(_SHARED_FILE)
         texts = {}
+        # Shared texts become paragraphs of their own, so that a program that reads the steps as
+        # JSON can tell them from the skill's own words.
         for name, title, text in named_texts(Path(module).with_suffix(".md")):
             # Split at a pattern with a group, every second part is what the group has matched.
             parts = enumerate(_SHARED.split(text))
@@ -127,5 +129,6 @@ def until_covered(
 
 
 def _filled(shared: Mapping[str, str], words: str) -> str:
+    # Quoted like the words of a command, so a value may contain blanks: `what="the plan"`.
     name, *values = shlex.split(words)
     return shared[name].format(**dict(each.split("=") for each in values))

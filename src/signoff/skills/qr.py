@@ -56,6 +56,8 @@ class Severity(StrEnum):
         text = str(word).strip()
         if text.upper() in cls.__members__:
             return cls[text.upper()]
+        # Models also use the words of other reviews. Only words for the worst severity are
+        # translated: a guess at any other one could make a failure stop blocking too early.
         worst = IssueSeverity.named(text) is WORST or text.lower() in _OTHER_WORDS_FOR_MUST
         return cls.MUST if worst else cls.SHOULD
 
@@ -108,6 +110,8 @@ class QRItem:
 
         A file that could not hold such an item is refused before: see `record_file`.
         """
+        # Every entry is read leniently, because a whole review must not be lost to one odd value;
+        # what decides about passing is `status` and `severity`, which fall back to the safe side.
         version = value.get("version")
         return cls(
             id=str(value.get("id", "")),
@@ -173,6 +177,8 @@ def judge(
     read = [each if isinstance(each, QRItem) else QRItem.from_json(each) for each in items]
     if any(item.status is ItemStatus.FAIL for item in blockers(read, iteration, table)):
         return _failure(QRAction.REDO, iteration)
+    # A reviewer that reports a failure which no record explains has either forgotten to record it
+    # or recorded something else. Neither may pass, so everything is verified again.
     failed = any(item.status is ItemStatus.FAIL for item in read)
     unrecorded = not failed and str(reported).strip().lower() == QRStatus.FAIL
     todo = any(item.status is ItemStatus.TODO for item in blockers(read, iteration, table))
@@ -234,6 +240,7 @@ class QRRecord:
     def due(self) -> dict[str, list[QRItem]]:
         """Returns the items that still have to be verified, by group."""
         groups: dict[str, list[QRItem]] = {}
+        # Only blocking items: a reviewer that is paid for the others could not change the verdict.
         for item in blockers(self.items, self.iteration):
             if item.status is ItemStatus.TODO:
                 groups.setdefault(item.group, []).append(item)
@@ -284,6 +291,8 @@ def record(
             for each, item in zip(QRRecord(content).items, content["items"], strict=True)
             if group in (None, each.group)
         ]
+        # The list comes from the locked file and not from the caller, so a result for an item that
+        # was renamed meanwhile is refused instead of being appended.
         for name, item in of_group:
             if name == item_id:
                 kept = item.get("finding") if result is ItemStatus.FAIL else None
@@ -324,6 +333,8 @@ def begin_round(
         if due and not work_changed:
             return found
         if blockers(failed, found.iteration):
+            # The failures themselves are compared and not their number: an author who fixes one
+            # problem and causes another has changed something, one who changes nothing has not.
             failures = [[item.id, one_line(item.finding or "", LONGEST_FINDING)] for item in failed]
             if failures != content.get(FAILURES):
                 content |= {"iteration": found.iteration + 1, FAILURES: failures}
@@ -336,6 +347,7 @@ def begin_round(
 def read_record(path: Path) -> QRRecord:
     """Returns the content of a file; raises `UnreadableFile` with what is wrong with it."""
     try:
+        # Nothing but a regular file is opened: a pipe in its place would make every reviewer hang.
         data = read_regular(path, LARGEST)
         if len(data) > LARGEST:
             raise UnreadableFile(f"{path} is larger than {LARGEST:,} bytes")
@@ -462,12 +474,16 @@ class QRGate(Dispatch):
 
         async def handler(ctx: StepContext) -> Result:
             path = qr_file(need_state_dir(ctx.workflow_params), self.phase)
+            # The names identify rounds across crashes: the same visit of the same run counts in the
+            # same order again, so a round that was begun before a kill is not begun twice.
             names = (f"{ctx.run}/{ctx.step_id}/{ctx.visit}/{number}" for number in count(1))
             verdict: dict[str, Any] = ctx.step_state.get(step.id) or {}
             while True:
                 verdict = await self._review(step, ctx, path, names, verdict)
                 if verdict["action"] == QRAction.PROCEED:
                     return Outcome.OK, {step.id: verdict}
+                # The engine's own count of visits limits the loop, because the iteration in the
+                # file grows only with other failures and could stay low for ever.
                 if verdict["action"] == QRAction.REDO and ctx.visit < ITERATION_LIMIT:
                     return Outcome.FAIL, {step.id: verdict}
                 answer = await ctx.wait(_decision(self.phase, verdict), key="decide")
@@ -496,6 +512,7 @@ class QRGate(Dispatch):
             groups = found["groups"] if found is not None else []
             reports = await ctx.map(groups, self._verifier(step), key="verify", retries=1)
             failed = any(report["status"] == QRStatus.FAIL for report in reports)
+            # A reported pass is left out on purpose: only records can make a review pass.
             reported = QRStatus.FAIL.value if failed else None
             verdict = await _once(ctx, "verdict", partial(_verdict, path, reported, found))
             if verdict["action"] != QRAction.VERIFY:
@@ -560,6 +577,8 @@ def _verdict(path: Path, reported: str | None, begun: Mapping[str, Any] | None) 
     except UnreadableFile as error:
         ask = {"status": QRStatus.FAIL.value, "action": QRAction.ASK.value}
         return {**ask, "notes": str(error), "findings": []}
+    # The severities as the round began win over those in the file, so a reviewer that edits the
+    # file cannot make an item matter less; removed items come back as findings.
     severities = {**{item.id: item.severity for item in found.values()}, **begun["items"]}
     items = [
         replace(found.get(name) or QRItem(name, finding=REMOVED), severity=severity)

@@ -26,6 +26,8 @@ __all__ = [
     "user_response",
 ]
 
+# The sub-agent is started afresh and not resumed: a resumed one may have lost its context, and a
+# fresh one with the answers in its task cannot.
 QUESTION_RELAY_HANDLER = f"""\
 If the sub-agent asks the user:
 

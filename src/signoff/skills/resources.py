@@ -57,6 +57,7 @@ class FileResourceProvider:
 
     def write_file(self, path: str, text: str) -> None:
         """Writes a file below the root as a whole, and creates its folders."""
+        # Written beside the file and renamed, so a reader never sees half of it.
         Disk(self._root).put(self._path(path), text.encode())
 
     def get_resource(self, name: str) -> str:
@@ -91,4 +92,6 @@ class FileResourceProvider:
         """Returns the path of a file; raises `UnsafePath` for one that leaves the root."""
         if not isinstance(relative, str):
             raise UnsafePath(f"a path must be text, not {type(relative).__name__}")
+        # Names come from models, so a path that leaves the folder, even through a link, is refused
+        # before anything is opened.
         return safe_path(self._root, relative)

@@ -79,6 +79,8 @@ def need_state_dir(params: Mapping[str, Any]) -> Path:
 
 def _create(prefix: str, files: Mapping[str, str]) -> Path:
     parent = _parent()
+    # A random name: two skills that start at the same moment must not share their files, and nobody
+    # else can prepare a folder of that name.
     folder = parent / f"{prefix}-{os.urandom(6).hex()}"
     with translate_write_errors(folder):
         make_private_folder(folder)
@@ -86,6 +88,7 @@ def _create(prefix: str, files: Mapping[str, str]) -> Path:
             for name, text in files.items():
                 with os.fdopen(create_private(folder / name), "w", encoding="utf-8") as file:
                     file.write(text)
+        # Also on Ctrl-C: a later command would take half of the files for a whole state.
         except BaseException:
             import shutil
 
@@ -96,6 +99,8 @@ def _create(prefix: str, files: Mapping[str, str]) -> Path:
 
 def _parent() -> Path:
     """Returns where state directories are created: in the project, else in the temporary folder."""
+    # A project's own folder is preferred, because files in the temporary folder may be removed
+    # before a long skill ends.
     home = find_home_folder(Path.cwd(), os.environ)
     if home is None:
         from tempfile import gettempdir

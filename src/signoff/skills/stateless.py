@@ -92,11 +92,14 @@ def evaluate_step(workflow: Workflow, number: int, params: Mapping[str, Any]) ->
     """
     step = step_at(workflow, number)
     given = dict(params)
+    # A skill without repeated steps may have a parameter of its own called `iteration`, so the
+    # count is taken out only where there is something to count.
     iteration = _iteration(workflow, step, given) if repeats(workflow) else None
     values = workflow.bind_at(step.id, given)
     if number > 1 and keeps_state(workflow) and values.get(STATE_DIR) is None:
         what = "this step shares files with those before it"
         raise UsageError(what, remedy=PassOption(STATE_DIR, "DIR"))
+    # Preparing may create files, so it comes after everything that could refuse the parameters.
     if number == 1 and workflow.prepare is not None:
         given |= workflow.prepare(values)
     state = {} if iteration is None else {ITERATION: iteration}
@@ -113,6 +116,8 @@ def evaluate_step(workflow: Workflow, number: int, params: Mapping[str, Any]) ->
     evaluated = _with_choices(evaluated, given)
     if iteration is None:
         return evaluated
+    # By hand, the parameters of a round are those that the round before reported. A report that
+    # already ends the loop must not have the agent do the same work once more.
     leaves = output.outcome not in (None, Outcome.ITERATE)
     is_over = leaves and _is_over(workflow, step, given, iteration)
     return _counted(replace(evaluated, iteration=iteration, is_over=is_over), iteration)
@@ -165,6 +170,7 @@ def _with_choices(evaluated: EvaluatedStep, given: Mapping[str, Any]) -> Evaluat
     workflow, step, output = evaluated.workflow, evaluated.step, evaluated.output
     choices = {outcome.value: command for outcome, command in output.next_commands.items()}
     if step.gate is not None and output.outcome in (None, Outcome.OK):
+        # Behind a gate nothing follows from OK alone: the human's options take its place.
         choices.pop(Outcome.OK.value, None)
         for option in step.gate.options:
             edge = workflow.edges.get(step.id, gate_name(option.label))
@@ -186,6 +192,8 @@ def _counted(evaluated: EvaluatedStep, iteration: int) -> EvaluatedStep:
             return replace(evaluated, following=None, limit=domain.hi)
         following = _with_iteration(workflow, evaluated.following, iteration + 1)
         return replace(evaluated, following=following)
+    # A loop of several steps is counted where it is closed, so the steps in between hand the number
+    # on; a step that repeats by itself starts its own count.
     count = iteration if domain is None and iteration > 1 else 1
     return replace(
         evaluated,

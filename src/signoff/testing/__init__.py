@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
-    from signoff.agents.cassette import CassetteAgent as CassetteAgent
+    from signoff.agents.answer_file import CassetteAgent as CassetteAgent
     from signoff.agents.scripted import Delayed as Delayed
     from signoff.agents.scripted import FileScript as FileScript
     from signoff.agents.scripted import ScriptedAgent as ScriptedAgent
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from signoff.testing.skill_inputs import run_skill_invocation as run_skill_invocation
 
 _HOMES = {
-    "signoff.agents.cassette": "CassetteAgent",
+    "signoff.agents.answer_file": "CassetteAgent",
     "signoff.agents.scripted": "Delayed FileScript ScriptedAgent",
     "signoff.runtime.engine": "Engine",
     "signoff.store.sqlite": "MemoryStore",

@@ -194,14 +194,6 @@ async def test_stopping_at_a_limit_is_an_error(tmp_path: Path, limit: str) -> No
         )
 
 
-async def test_a_failing_exit_code_outweighs_a_successful_result(
-    tmp_path: Path,
-) -> None:
-    """The program failed after it had printed its result."""
-    with pytest.raises(AgentError, match="exit code 3"):
-        await printing(tmp_path, 3).ask(AgentRequest("Hi"), Watcher().call)
-
-
 def test_using_a_tool_that_was_not_offered_counts_as_denied() -> None:
     """It could not write, and its answer may assume that it did."""
     reader = ClaudeReader()

@@ -1,5 +1,4 @@
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -103,17 +102,6 @@ async def test_a_failed_turn_is_classified_by_who_must_act(
         await codex(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
 
     assert type(raised.value) is kind
-
-
-async def test_a_used_up_plan_has_its_reset_time(tmp_path: Path) -> None:
-    """The run is parked until then."""
-    words = "You've hit your usage limit. Try again at Nov 16th, 2031 12:13 AM."
-    body = f"{STARTED}say(type='turn.failed', error={{'message': {words!r}}})\nsys.exit(1)"
-
-    with pytest.raises(AgentQuota) as raised:
-        await codex(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
-
-    assert raised.value.until == datetime(2031, 11, 16, 0, 13).astimezone()
 
 
 async def test_a_rejected_patch_on_standard_error_is_a_refusal(

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,6 @@ from tests.unit.agents.programs import Watcher, program
 
 def command(folder: Path, body: str, *arguments: str, **options: Any) -> CommandAgent:
     return CommandAgent(argv=[program(folder / "bin", "tool", body), *arguments], **options)
-
-
-async def test_the_output_is_the_answer(tmp_path: Path) -> None:
-    """A simple program needs no settings except argv."""
-    watcher = Watcher()
-
-    reply = await command(tmp_path, "print(prompt.upper())").ask(AgentRequest("hi"), watcher.call)
-
-    assert reply.text == "HI"
-    assert reply.usage is None
-    assert watcher.displayed == ["HI\n"]
 
 
 async def test_model_and_workspace_are_filled_in(tmp_path: Path) -> None:
@@ -201,13 +189,6 @@ def test_invalid_settings_are_refused_with_the_valid_values(
         CommandAgent(**options)
 
 
-def test_braces_of_other_kinds_are_left_alone() -> None:
-    """Arguments may contain JSON."""
-    agent = CommandAgent(argv=["tool", json.dumps({"a": {"b": 1}})])
-
-    assert agent.arguments(AgentRequest("hi"), Path("unused")) == ['{"a": {"b": 1}}']
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -224,8 +205,3 @@ def test_its_capabilities_depend_on_its_settings(
     can = CommandAgent(argv=["tool"], **options).capabilities
 
     assert (can.edits_files, can.json_schema, can.reports_price) == expected
-
-
-def test_a_program_that_gets_the_schema_declares_json_schema() -> None:
-    """Other programs only see the schema in the prompt."""
-    assert CommandAgent(argv=["tool", "--schema={schema_file}"]).capabilities.json_schema

@@ -79,12 +79,6 @@ def test_a_limit_of_the_model_is_a_bad_request(status: int, text: str) -> None:
     assert type(classify(status, text)) is AgentBadRequest
 
 
-@pytest.mark.parametrize("seconds", ["0", "1", "2.5", "59"])
-def test_a_short_wait_is_transient(seconds: str) -> None:
-    """The engine's retries cover it."""
-    assert type(classify(429, "slow down", retry_after=seconds)) is AgentTransient
-
-
 @pytest.mark.parametrize(
     ("status", "text", "header", "after"),
     [

@@ -87,13 +87,6 @@ async def test_answers_are_free_unless_a_usage_is_set() -> None:
     assert (await ask(unknown, "a")).usage is None
 
 
-async def test_a_reply_is_returned_unchanged() -> None:
-    """Its usage is not replaced."""
-    reply = Reply("x", session="s1")
-
-    assert await ask(ScriptedAgent([reply]), "a") is reply
-
-
 async def test_the_largest_number_of_concurrent_calls_is_recorded() -> None:
     """Tests of concurrency limits need it."""
     agent = ScriptedAgent(delay=1, clock=FrozenClock()).on("", "x")

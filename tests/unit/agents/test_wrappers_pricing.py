@@ -74,13 +74,6 @@ async def test_cached_tokens_have_a_price_of_their_own(
     assert priced.usd == pytest.approx(usd)
 
 
-def test_cached_tokens_without_a_price_cost_as_much_as_others() -> None:
-    """A limit in dollars may be reached too early, but never too late."""
-    usage = Usage(MTOK, 0, tokens_cached=MTOK // 2, tokens_cache_write=MTOK // 4)
-
-    assert Price(2, 8).cost(usage) == 2.0
-
-
 def test_more_cached_tokens_than_tokens_do_not_make_a_call_cheaper_than_free() -> None:
     """Servers have bugs, and a negative cost would lift every limit."""
     usage = Usage(MTOK, 0, tokens_cached=9 * MTOK, tokens_cache_write=9 * MTOK)

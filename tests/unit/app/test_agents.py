@@ -103,14 +103,6 @@ def test_only_agents_with_limits_get_limits() -> None:
     }
 
 
-def test_the_usual_agents_need_no_settings() -> None:
-    """The first command on a machine with claude on its PATH must work."""
-    agents = build_agents({"claude": AgentSettings("claude", options={"model": "opus"})})
-
-    assert {"claude", "codex", "gemini", "ollama", "openai", "anthropic", "auto"} <= set(agents)
-    assert capabilities_of(agents["manual"]).answered_by_human
-
-
 class Busy:
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         raise AgentTransient("busy")
@@ -229,10 +221,3 @@ async def test_the_price_list_does_not_apply_to_another_server() -> None:
 
     assert (await run(writer=listed)).spend.usd == 2.5
     assert (await run(writer=elsewhere)).spend.usd is None
-
-
-async def test_auto_asks_one_of_the_others() -> None:
-    """Its own settings name no agent."""
-    result = await run(writer=AgentSettings("auto"), mine=mine(Model))
-
-    assert result.state == {"text": "Yes.", "by": "mine"}

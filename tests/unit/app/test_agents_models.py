@@ -20,17 +20,6 @@ def test_models_are_listed_whether_or_not_they_are_installed(environment: dict[s
     assert listed.size == SMOLLM2.size
 
 
-def test_a_removed_model_is_missing_again(environment: dict[str, str], tmp_path: Path) -> None:
-    """The freed space is reported too."""
-    (tmp_path / SMOLLM2.file).write_bytes(b"damaged")
-
-    before = list_models(environment)[0].state
-    _, freed = remove_model(DEFAULT, environment)
-
-    assert (before, freed) == (State.DAMAGED, 7)
-    assert list_models(environment)[0].state is State.MISSING
-
-
 async def test_an_unknown_model_is_not_searched_for(environment: dict[str, str]) -> None:
     """No package may be downloaded because of a typo."""
     with pytest.raises(UnknownName, match=DEFAULT):

@@ -14,7 +14,6 @@ from signoff.app.answering import (
     answer_to_json,
     decide,
     record_answer,
-    record_file_answers,
     request_to_json,
 )
 from signoff.app.project import Project
@@ -170,35 +169,6 @@ async def test_a_path_out_of_the_run_is_refused(project: Project, path: str) -> 
 
     with pytest.raises(InvalidAnswer, match="cannot be used"):
         decide(project, item.id, AnswerInput(None), yes=True)
-
-
-async def test_a_rejection_reads_no_file(project: Project) -> None:
-    """There may be none yet."""
-    answers: list[Answer] = []
-    flow = reviewed(answers, writes=False)
-    item = await waiting(project, flow)
-
-    decide(project, item.id, AnswerInput(None, "do it again"), yes=False)
-    async with project.engine() as engine:
-        await engine.resume("one", flow)
-
-    assert (answers[0].approved, answers[0].content, answers[0].content_digest) == (False, None, "")
-
-
-async def test_an_approval_by_file_takes_the_edited_text_too(project: Project) -> None:
-    """Every surface records answers in the same way."""
-    flow = reviewed([])
-    item = await waiting(project, flow)
-    draft(project).write_text(EDITED)
-    response = project.folder("one") / "hitl" / "answers.json"
-    entry = {"question_id": str(item.id), "answer": "approve", "digest": item.digest}
-    response.write_text(json.dumps({"answers": [entry]}))
-
-    warnings = record_file_answers(project, "one")
-    async with project.engine() as engine:
-        done = await engine.resume("one", flow)
-
-    assert (warnings, done.state["content"]) == ([], EDITED)
 
 
 async def test_of_two_approvals_the_first_counts(project: Project) -> None:

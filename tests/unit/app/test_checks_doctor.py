@@ -64,15 +64,6 @@ def test_without_any_agent_three_ways_to_get_one_are_shown(
     assert check_setup(tmp_path, environment, look).advice == ()
 
 
-def test_missing_agents_do_not_keep_the_engine_from_running(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    """Workflows that only use commands and humans need none."""
-    init_home(tmp_path, {})
-
-    assert check_setup(tmp_path, environment, no_agents).can_run
-
-
 def test_keys_are_named_and_never_shown(tmp_path: Path, environment: dict[str, str]) -> None:
     """Users paste the output into bug reports."""
     init_home(tmp_path, {})
@@ -166,19 +157,6 @@ def test_settings_with_mistakes_keep_the_engine_from_running(
     assert not found.can_run
     settings = next(check for check in found.checks if check.name == "settings")
     assert "(and 1 more)" in settings.detail
-
-
-def test_the_remedy_of_an_agent_is_shown_once(tmp_path: Path, environment: dict[str, str]) -> None:
-    """The same long command must not appear on two lines."""
-    install = "npm install -g claude"
-
-    def absent(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
-        return {"claude": Health(False, f"claude is not installed: {install}", install)}
-
-    found = check_setup(tmp_path, environment, absent)
-
-    claude = next(check for check in found.checks if check.name == "claude")
-    assert (claude.detail, claude.remedy) == ("claude is not installed", install)
 
 
 def test_unusable_agents_of_the_settings_are_in_the_last_line(

@@ -1,11 +1,8 @@
-from pathlib import Path
-
 import pytest
 
 from signoff.app.checks import validate
 from signoff.app.project import Project
 from signoff.app.start import plan
-from signoff.app.targets import find_workflow
 from signoff.errors import ConfigError
 
 GOOD = """
@@ -16,16 +13,6 @@ BAD = """
 from signoff import Outcome, StepDef, Workflow
 WORKFLOW = Workflow("bad", StepDef("a", next={Outcome.OK: "z"}), StepDef("b"))
 """
-
-
-def test_every_problem_of_a_definition_is_reported(project: Project) -> None:
-    """Ten mistakes should not take ten tries."""
-    (project.home.root / "bad.py").write_text(BAD)
-
-    (checked,) = validate(["bad.py"], project.cwd, isolated(project))
-
-    assert not checked.valid
-    assert len(checked.problems) >= 3
 
 
 def test_each_problem_of_a_file_names_the_line_of_its_step(project: Project) -> None:
@@ -62,16 +49,6 @@ def test_a_step_whose_line_cannot_be_known_names_the_workflows(project: Project)
     assert {p.where.partition("looped.py:")[2][:2] for p in checked.problems} == {"3:"}
 
 
-def test_several_targets_are_checked_separately(project: Project) -> None:
-    """A pipeline checks everything and shows all that is wrong."""
-    (project.home.root / "good.py").write_text(GOOD)
-
-    good, missing = validate(["good.py", "nope.py"], project.cwd, isolated(project))
-
-    assert (good.valid, good.workflow) == (True, "good")
-    assert "nope.py" in str(missing.problems[0])
-
-
 def test_without_a_target_all_named_workflows_are_checked(project: Project) -> None:
     """It is what a team runs before a commit."""
     (project.home.flows / "good.py").write_text(GOOD)
@@ -81,15 +58,6 @@ def test_without_a_target_all_named_workflows_are_checked(project: Project) -> N
 
     assert [each.workflow for each in checked if each.valid] == ["good"]
     assert any("bad.py" in str(p) for each in checked for p in each.problems)
-
-
-def test_mistakes_in_the_settings_are_problems_too(project: Project) -> None:
-    """No workflow runs with them."""
-    project.home.config.write_text("limts: {}\nrolls: {}\n")
-
-    (checked,) = validate([], project.cwd, isolated(project))
-
-    assert len(checked.problems) == 2
 
 
 def test_an_unknown_kind_of_agent_is_reported_with_its_line(project: Project) -> None:
@@ -190,15 +158,6 @@ def test_the_skills_of_the_project_are_checked_too(project: Project) -> None:
     assert (good.workflow, good.target) == ("good", str(folder / "good.py"))
     assert all("bad.py" in problem.where for problem in bad.problems)
     assert len(bad.problems) >= 3
-
-
-def test_a_workflow_is_drawn_in_the_requested_format(project: Project, tmp_path: Path) -> None:
-    """Documents need Mermaid, terminals text, programs data."""
-    (tmp_path / "good.py").write_text(GOOD)
-
-    flow = find_workflow("good.py", tmp_path, isolated(project))
-
-    assert flow.name == "good"
 
 
 def isolated(project: Project) -> dict[str, str]:

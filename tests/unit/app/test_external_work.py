@@ -96,31 +96,12 @@ async def test_extras_that_the_step_does_not_use_are_rejected(
 
 
 @pytest.mark.usefixtures("before")
-async def test_asking_for_the_status_changes_nothing(project: Project) -> None:
-    """Several workers poll it all the time."""
-    head = project.run("one").head
-
-    looked = [await next_work(project, "one"), run_status(project, "one")]
-
-    assert looked[0] == looked[1]
-    assert project.run("one").head == head
-
-
-@pytest.mark.usefixtures("before")
 async def test_work_of_another_run_is_refused(project: Project, target: Target) -> None:
     """Two runs may ask the same question and need different answers."""
     await start(project, target, {}, name="other", switch=FROM_OUTSIDE)
 
     with pytest.raises(InvalidAnswer, match="run 'other' has no open work for '1'"):
         await submit(project, "other", "1", AnswerInput("the draft"))
-
-
-@pytest.mark.usefixtures("before")
-async def test_an_empty_result_is_rejected(project: Project) -> None:
-    """A worker whose output was lost must not pass."""
-
-    with pytest.raises(UsageError, match="the result is empty"):
-        await submit(project, "one", None, AnswerInput("  "))
 
 
 @pytest.mark.usefixtures("before")
@@ -206,18 +187,6 @@ async def test_malformed_json_is_a_usage_error_and_uses_up_no_attempt(
     done = await submit(project, "one", None, AnswerInput('{"decision": "yes"}'))
     assert done.verdict is not None
     assert done.verdict.accepted, done.verdict.problem
-
-
-async def test_a_text_that_begins_with_a_bracket_is_a_text(
-    project: Project, before: RunStatus
-) -> None:
-    """Drafts begin with links and notes."""
-    assert before.work
-
-    after = await submit(project, "one", None, AnswerInput("[1] See {the} first part"))
-
-    assert after.verdict is not None
-    assert after.verdict.accepted, after.verdict.problem
 
 
 @pytest.mark.parametrize("extras", [{}, {"next_step_hint": "other"}])

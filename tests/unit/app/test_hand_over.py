@@ -12,7 +12,7 @@ from signoff.app.project import Project, open_project
 from signoff.app.start import StartPlan, plan, resume, start
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
-from signoff.errors import NameTaken, UsageError
+from signoff.errors import UsageError
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock
 
@@ -63,14 +63,6 @@ async def test_a_run_that_was_handed_over_can_be_resumed_by_hand(
     assert (last.status, last.state) == (Status.COMPLETED, {"answer": "abab"})
     assert last.spend.seconds < 1
     assert Limits.from_json({"calls": 7.0}) == planned.own_limits
-
-
-def test_a_name_that_is_taken_is_refused(project: Project, planned: StartPlan) -> None:
-    """`run` never continues an existing run."""
-    hand_over(project, planned, name="one")
-
-    with pytest.raises(NameTaken):
-        hand_over(project, planned, name="one")
 
 
 async def test_an_answered_run_is_woken_only_if_workers_drive_it(

@@ -6,7 +6,7 @@ from signoff import Outcome, StepContext, StepDef, Workflow
 from signoff.app.history import export, record_of
 from signoff.app.project import Project
 from signoff.core.events import to_json
-from signoff.errors import StoreDamaged, UnknownName
+from signoff.errors import StoreDamaged
 from signoff.exports.run_record import RunRecord
 
 LONG = "word " * 3000
@@ -65,9 +65,3 @@ async def test_a_lost_text_is_an_error_that_only_whole_events_meet(project: Proj
     ]
     with pytest.raises(StoreDamaged, match="is missing"):
         list(damaged.events())
-
-
-def test_an_unknown_format_lists_the_known_ones(project: Project) -> None:
-    """The name is typed by hand."""
-    with pytest.raises(UnknownName, match="json"):
-        export(project, "jsn")

@@ -1,13 +1,10 @@
 """What has changed in a run since a commit, computed from its journal."""
 
-import pytest
-
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.history import NewsState, news
+from signoff.app.history import news
 from signoff.app.project import Project
 from signoff.core.outcome import Status
-from signoff.errors import UnknownName
 from signoff.flows.compile import compile_flow
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, issue, passes, step
@@ -26,17 +23,6 @@ LOOP = [
     step("adjudicate", "judge", agent="policy"),
     step("refine", "fix", mode="rewrite", loop_to="review"),
 ]
-
-
-async def test_everything_is_new_for_who_has_seen_nothing(project: Project) -> None:
-    async with project.engine() as engine:
-        await engine.start(ASKS, name="one")
-
-    found = news(project, "one")
-
-    assert found.before == NewsState()
-    assert (found.now.step, found.now.round) == ("only", 1)
-    assert [item.kind for item in found.requests] == ["approval"]
 
 
 async def test_nothing_is_new_for_who_has_seen_everything(project: Project) -> None:
@@ -82,8 +68,3 @@ async def test_findings_are_counted_as_new_and_gone(project: Project) -> None:
     assert {"HIGH": 1, "MEDIUM": 1} in [each.gone_findings for each in seen]
     assert seen[0].gone_findings == seen[-1].gone_findings == {}
     assert seen[0].now.spend.calls == 4
-
-
-def test_an_unknown_run_is_an_error(project: Project) -> None:
-    with pytest.raises(UnknownName, match="unknown run 'nope'"):
-        news(project, "nope")

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.home import find_home, init_home, need_home
-from signoff.errors import UsageError, WriteFailed
+from signoff.app.home import find_home, init_home
+from signoff.errors import UsageError
 from signoff.remedies import InitProject
 
 
@@ -53,13 +53,6 @@ def test_a_named_home_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     assert refused.value.remedies == (InitProject(),)
 
 
-def test_without_a_home_the_command_that_creates_one_is_named(tmp_path: Path) -> None:
-    """A first-time user has to learn what to type next."""
-    with pytest.raises(UsageError) as refused:
-        need_home(tmp_path, {})
-    assert refused.value.remedies == (InitProject(),)
-
-
 def test_a_new_home_keeps_runs_out_of_git(tmp_path: Path) -> None:
     """Committed by accident, a database of prompts would be public."""
     result = init_home(tmp_path, {})
@@ -81,11 +74,3 @@ def test_creating_a_home_again_changes_nothing(tmp_path: Path) -> None:
 
     assert again.created == (home.constraints,)
     assert home.config.read_text() == "version: 1\nlimits: {usd: 3}\n"
-
-
-def test_a_home_that_cannot_be_created_is_reported_with_an_alternative(tmp_path: Path) -> None:
-    """On a read-only disk, the user needs to know what else to do."""
-    (tmp_path / ".signoff").write_text("a file")
-
-    with pytest.raises(WriteFailed, match=r"\.signoff: .*SIGNOFF_HOME=FOLDER"):
-        init_home(tmp_path, {})

@@ -12,10 +12,8 @@ from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import request_to_json
 from signoff.app.checks import validate
 from signoff.app.home import init_home
-from signoff.app.observers import build_observers
 from signoff.app.project import Project, open_project
 from signoff.app.settings import ObserverSettings, Settings
-from signoff.errors import ConfigError
 
 PACKAGE = '''
 from signoff.runtime.ports import Recorded
@@ -139,14 +137,6 @@ def observed(project: Project, **observers: ObserverSettings) -> Project:
     return Project(project.home, settings, project.store, project.cwd, project.clock)
 
 
-def test_invalid_options_are_a_mistake_in_the_settings(project: Project) -> None:
-    """The message names the setting, not the constructor."""
-    wrong = observed(project, mine=ObserverSettings("watcher", {"port": 1}))
-
-    with pytest.raises(ConfigError, match=r"observe\.mine: .*'port'"):
-        build_observers(wrong)
-
-
 async def test_one_that_cannot_start_is_reported_and_left_out(
     project: Project, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -158,14 +148,6 @@ async def test_one_that_cannot_start_is_reported_and_left_out(
     assert result.ok
     warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warned == ["observe.bad is off, because it could not be started"]
-
-
-async def test_runs_without_observers_load_nothing_for_them(project: Project) -> None:
-    """What is off costs nothing."""
-    async with project.engine() as engine:
-        await engine.start(FLOW, name="one")
-
-    assert project.observers is None
 
 
 def log_lines(path: Path) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from signoff.app.presets import init_project
 from signoff.app.settings import load_settings
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.documents.source_file import SourceFile
-from signoff.errors import UnknownName, WriteFailed
+from signoff.errors import WriteFailed
 from signoff.flows.constraint_file import load_constraints
 from signoff.flows.notation import NOTATION
 from signoff.flows.reading import read_flow
@@ -48,11 +48,6 @@ def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path
     assert result.run == (f".signoff/flows/{name}.yaml", "--goal", f"{name}-goal.yaml")
 
 
-def test_every_shipped_preset_can_be_named() -> None:
-    """A folder without a name, or a name without a folder, is a mistake of ours."""
-    assert sorted(each.name for each in SHIPPED.iterdir()) == sorted(NAMES)
-
-
 def test_presets_have_no_files_in_common() -> None:
     """A project may use several presets, and none must pick up the goal of another."""
     names = [
@@ -62,35 +57,6 @@ def test_presets_have_no_files_in_common() -> None:
     ]
 
     assert len(names) == len(set(names))
-
-
-def test_existing_files_are_left_alone_and_reported(tmp_path: Path) -> None:
-    """A user's own goal must survive a second preset."""
-    goal = tmp_path / "docs-goal.yaml"
-    goal.write_text("goal: mine\n")
-
-    result = init_project(tmp_path, {}, "docs")
-
-    assert goal.read_text() == "goal: mine\n"
-    assert result.existing == (goal,)
-    assert goal not in result.created
-
-
-def test_a_second_init_changes_and_reports_nothing(tmp_path: Path) -> None:
-    """Unchanged files need no report."""
-    init_project(tmp_path, {}, "code")
-
-    again = init_project(tmp_path, {}, "code")
-
-    assert (again.created, again.existing) == ((), ())
-
-
-def test_an_unknown_name_is_reported_and_creates_nothing(tmp_path: Path) -> None:
-    """A typo must not leave half a project behind."""
-    with pytest.raises(UnknownName, match="docs"):
-        init_project(tmp_path, {}, "doc")
-
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_use_the_actual_name_of_the_home(tmp_path: Path) -> None:

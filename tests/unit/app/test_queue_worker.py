@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.hand_over import hand_over, wake
+from signoff.app.hand_over import hand_over
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import LOOK_SECONDS, QueueWorker
 from signoff.app.run_records import living_workers
@@ -160,21 +160,6 @@ async def test_a_worker_that_is_stopped_puts_its_runs_back(project: Project) -> 
         assert calls(project) == ["holds"]
 
 
-async def test_a_run_whose_workflow_is_gone_fails_with_the_reason(project: Project) -> None:
-    """It must not stay in the queue, where every worker would try it again and again."""
-    await queue(project, "NOTES", "lost", "kept")
-    (project.home.root / "flow.py").rename(project.home.root / "moved.py")
-    warnings: list[str] = []
-    with project:
-        worker = QueueWorker(project, slots=4, idle_seconds=0.0, warn=warnings.append)
-        await worker.work()
-
-        row = project.store.row("lost")
-        assert row.status is Status.FAILED
-        assert "flow.py" in row.reason
-        assert len(warnings) == 2
-
-
 async def test_an_idle_worker_ends_and_a_due_time_keeps_it(project: Project) -> None:
     """A worker that was started in the background must not stay forever, nor end too early."""
     with project:
@@ -214,21 +199,6 @@ class _Clock(SystemClock):
 
     def now(self) -> float:
         return super().now() + self.ahead
-
-
-async def test_a_run_is_driven_again_after_it_was_woken(project: Project) -> None:
-    """`resume --detach` of a failed run tries again."""
-    await queue(project, "NOTES", "lost")
-    flow = project.home.root / "flow.py"
-    flow.rename(project.home.root / "moved.py")
-    with project:
-        await QueueWorker(project, slots=1, idle_seconds=0.0).work()
-        flow.write_text(FLOW)
-        wake(project, "lost")
-        await QueueWorker(project, slots=1, idle_seconds=0.0).work()
-
-        assert statuses(project) == {Status.COMPLETED}
-        assert calls(project) == ["lost"]
 
 
 class FullDisk(WrappedStore):

@@ -5,9 +5,6 @@ from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
 from signoff.app.runs import catch_up
-from signoff.app.start import resume
-from signoff.app.targets import Target
-from signoff.runtime.store_port import RunRow
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -53,25 +50,6 @@ async def test_a_deleted_directory_is_written_again(project: Project) -> None:
     after = json.loads((project.folder("one") / "state.json").read_text())
     assert after == json.loads(before)
     assert (project.folder("one") / "draft.md").read_text() == "the draft\n"
-
-
-class AtHome(Project):
-    """A project that always finds the same workflow."""
-
-    def find(self, target: str, row: RunRow | None = None) -> Target:
-        return Target(FLOW, target)
-
-
-async def test_resuming_an_ended_run_writes_its_directory_again(project: Project) -> None:
-    """It is the first thing users try when files are missing."""
-    await begin(project)
-    await finish(project)
-    shutil.rmtree(project.folder("one"))
-    here = AtHome(project.home, project.settings, project.store, project.cwd, project.clock)
-
-    await resume(here, "one", target="asks")
-
-    assert (project.folder("one") / "draft.md").exists()
 
 
 async def test_a_directory_that_cannot_be_written_is_a_warning(project: Project) -> None:

@@ -32,14 +32,6 @@ def complaints(home: Home, environment: dict[str, str], **command_line: str) -> 
     return str(caught.value).splitlines()
 
 
-def test_a_fresh_project_has_the_built_in_settings(home: Home, environment: dict[str, str]) -> None:
-    """What `init` writes must be readable and set nothing by itself."""
-    settings = load_settings(home, environment)
-
-    assert settings.limits.to_json() == {}
-    assert {value.origin for value in settings.values.values()} == {"built-in"}
-
-
 def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
     home: Home, environment: dict[str, str]
 ) -> None:
@@ -75,17 +67,6 @@ def test_relative_paths_of_agents_start_where_their_settings_are(
     assert agents["own"].located(["file"]) == {"file": str(own)}
     monkeypatch.chdir(home.root)
     assert agents["gpt-4.1"].located(["file"])["file"] == "script.yaml"
-
-
-def test_each_layer_overrides_the_one_before(home: Home, environment: dict[str, str]) -> None:
-    """A limit on the command line that a file overrides would be useless."""
-    write_user(environment, "limits: {usd: 1, tokens: 1, calls: 1, seconds: 1}")
-    home.config.write_text("limits: {tokens: 2, calls: 2, seconds: 2}")
-    environment |= {"SIGNOFF_LIMITS_CALLS": "3", "SIGNOFF_LIMITS_SECONDS": "3"}
-
-    settings = load_settings(home, environment, {"limits.seconds": "4"})
-
-    assert settings.limits.to_json() == {"usd": 1, "tokens": 2, "calls": 3, "seconds": 4}
 
 
 def test_each_value_has_an_origin(home: Home, environment: dict[str, str]) -> None:

@@ -2,8 +2,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from signoff import Edge, Outcome, Question, StepContext, StepDef, Usage, Workflow
 from signoff.app.history import load_state
 from signoff.app.project import Project
@@ -12,8 +10,6 @@ from signoff.app.show import show
 from signoff.core import events as ev
 from signoff.core.delta import Append
 from signoff.core.effects import EffectId, EffectKind
-from signoff.errors import UnknownName, UsageError
-from signoff.remedies import StartRun
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock, ScriptedAgent
 from tests.store_suite.journal_writer import JournalWriter
@@ -70,24 +66,6 @@ async def test_a_report_has_the_fields_that_scripts_rely_on(
     assert json.loads(json.dumps(report)) == report
 
 
-async def test_a_report_contains_the_state_of_the_run(project: Project) -> None:
-    """Scripts continue with it."""
-    await begin(project, None)
-
-    assert show(project).state == {"text": "text"}
-
-
-async def test_an_unreported_cost_is_null(project: Project) -> None:
-    """Zero would look like free."""
-    await begin(project, None)
-
-    report = show(project).to_json()
-
-    assert report["spend"]["usd"] is None
-    assert report["spend"]["tokens"] is None
-    assert report["ledger"][0]["usd"] is None
-
-
 async def test_each_request_comes_with_the_exact_command_that_answers_it(project: Project) -> None:
     """Users copy it from a log and paste it."""
     await begin(project, None)
@@ -96,21 +74,6 @@ async def test_each_request_comes_with_the_exact_command_that_answers_it(project
 
     bound = f"--digest {request['digest'][:12]}"
     assert request["commands"] == [f'signoff answer 1 "..." {bound} --resume']
-
-
-async def test_an_unknown_name_is_reported_with_the_valid_ones(project: Project) -> None:
-    """Run names are long and easily mistyped."""
-    await begin(project, None)
-
-    with pytest.raises(UnknownName, match="valid names: one"):
-        show(project, "two")
-
-
-def test_without_any_run_the_command_that_starts_one_is_named(project: Project) -> None:
-    """The first thing a newcomer types may be `show`."""
-    with pytest.raises(UsageError) as refused:
-        show(project)
-    assert refused.value.remedies == (StartRun(),)
 
 
 async def test_runs_are_listed_newest_first_and_by_status(project: Project) -> None:
@@ -140,12 +103,6 @@ def test_a_limit_counts_runs_by_their_current_status(project: Project) -> None:
     assert listed() == ["died too"]
 
 
-def test_an_unknown_status_is_reported_with_the_known_ones(project: Project) -> None:
-    """Few users remember that it is called round_limit."""
-    with pytest.raises(UnknownName, match="round_limit"):
-        list_runs(project, status=["stuck"])
-
-
 async def test_a_report_has_the_tokens_that_were_read_from_a_cache(project: Project) -> None:
     """Without them, no one can tell whether the prompt cache works."""
     await begin(project, Usage(100, 5, 0.25, tokens_cached=80))
@@ -155,17 +112,6 @@ async def test_a_report_has_the_tokens_that_were_read_from_a_cache(project: Proj
     (entry,) = report["ledger"]
     assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (100, 80, 5)
     assert (report["spend"]["tokens"], report["spend"]["known_cached"]) == (105, 80)
-
-
-async def test_a_report_does_not_know_what_no_call_reported_about_a_cache(
-    project: Project,
-) -> None:
-    """Not every agent counts them, which does not mean that nothing was cached."""
-    await begin(project, Usage(100, 5, 0.25))
-
-    (entry,) = show(project, "one").to_json()["ledger"]
-
-    assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (100, None, 5)
 
 
 def test_a_call_in_doubt_has_an_unknown_cost(

@@ -33,17 +33,6 @@ async def test_the_log_is_made_from_the_journal(project: Project) -> None:
     ]
 
 
-async def test_long_texts_are_included(project: Project) -> None:
-    """They are stored separately; `logs --json` must not show references."""
-    async with project.engine() as engine:
-        await engine.start(FLOW, name="one")
-
-    found = [entry.event for entry in logs(project)]
-
-    (write,) = [e for e in found if isinstance(e, ev.EffectStarted) and e.kind == "write"]
-    assert write.payload["text"] == LONG
-
-
 async def test_following_ends_when_the_run_stops(project: Project) -> None:
     """`logs -f` in a script must come back."""
     async with project.engine() as engine:
@@ -77,14 +66,6 @@ async def test_an_answer_is_logged_before_the_run_resumes(project: Project) -> N
     (line,) = afterwards(project, "one")
 
     assert line.text == "only: answered 'Bob' by ann: as ever (#1, used when the run resumes)"
-
-
-async def test_a_stopped_run_has_nothing_to_add(project: Project) -> None:
-    """Everything is in its journal."""
-    async with project.engine() as engine:
-        await engine.start(FLOW, name="one")
-
-    assert afterwards(project, "one") == []
 
 
 def never(_seconds: float) -> None:

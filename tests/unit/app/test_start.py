@@ -3,12 +3,8 @@ from pathlib import Path
 import pytest
 
 from signoff.app.presets import init_project
-from signoff.app.project import Project
-from signoff.app.start import plan, start, with_roles
-from signoff.core.outcome import Status
+from signoff.app.start import plan, with_roles
 from signoff.core.spend import Limits
-from signoff.errors import ConfigError, InvalidParams, NameTaken
-from signoff.remedies import Resume
 
 FLOW = """
 from typing import Annotated
@@ -27,27 +23,6 @@ WORKFLOW = Workflow(
 def flow(tmp_path: Path) -> str:
     (tmp_path / "flow.py").write_text(FLOW)
     return "flow.py"
-
-
-async def test_a_run_is_driven_to_its_end_and_stores_its_target(
-    project: Project, flow: str
-) -> None:
-    """Without its target it could not be resumed on the command line."""
-    result = await start(project, project.find(flow), {"rounds": "3"}, name="one")
-
-    assert result.status is Status.COMPLETED
-    assert result.state == {"rounds": 3}
-    assert project.run("one").target == "flow.py:WORKFLOW"
-
-
-async def test_an_existing_run_is_never_resumed_by_accident(project: Project, flow: str) -> None:
-    """`run` twice in a script must not touch the first run."""
-    target = project.find(flow)
-    await start(project, target, {}, name="one")
-
-    with pytest.raises(NameTaken) as refused:
-        await start(project, target, {}, name="one")
-    assert refused.value.remedies == (Resume("one"),)
 
 
 def test_a_plan_shows_what_would_run_and_writes_nothing(tmp_path: Path, flow: str) -> None:
@@ -72,18 +47,6 @@ def test_limits_of_the_command_line_override_the_workflow_and_the_settings(
 
     assert planned.limits == Limits(usd=2, tokens=7, calls=3)
     assert planned.own_limits == Limits(calls=3)
-
-
-def test_wrong_parameters_are_found_before_anything_starts(tmp_path: Path, flow: str) -> None:
-    """A run that fails at its first step has already been paid for."""
-    with pytest.raises(InvalidParams, match="above 5"):
-        plan(tmp_path, environment(tmp_path), flow, {"rounds": "9"})
-
-
-def test_a_wrong_limit_is_found_before_anything_starts(tmp_path: Path, flow: str) -> None:
-    """A misspelled limit limits nothing."""
-    with pytest.raises(ConfigError, match="usd, tokens, calls, seconds"):
-        plan(tmp_path, environment(tmp_path), flow, {}, command_line={"limits.euro": "3"})
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 
 from signoff.app.home import init_home
 from signoff.app.start import StartRequest, plan_named, startable
-from signoff.errors import InvalidParams, NotAllowed, UnknownName, UsageError
+from signoff.errors import NotAllowed, UnknownName, UsageError
 
 PYTHON = '''
 from signoff import Arg, Outcome, StepDef, Workflow
@@ -71,12 +71,6 @@ def test_a_workflow_is_started_by_whatever_run_takes(folder: Path, target: str) 
     assert planned.target.location == ".signoff/flows/hello.py:WORKFLOW"
 
 
-def test_a_skill_is_started_with_and_without_its_scheme(folder: Path) -> None:
-    found = startable(folder, {})
-
-    assert found.find("code-review", folder) == found.find("skill:code-review", folder)
-
-
 def test_a_module_is_a_target_only_if_the_settings_name_it(folder: Path) -> None:
     """Any other module could be one that an agent has just written."""
     for package, code in (("team_flows", ""), ("other_flows", "raise SystemExit('imported')")):
@@ -110,15 +104,6 @@ def test_files_are_reviewed_wherever_the_server_runs(folder: Path) -> None:
     planned = plan_named(folder, {}, request("review", options=options))
 
     assert planned.target.location == "review:files"
-
-
-def test_a_workflow_is_planned_with_its_parameters_and_limits(folder: Path) -> None:
-    planned = plan_named(folder, {}, request("hello", params={"who": "Ann"}, limits={"usd": 2}))
-
-    assert planned.params == {"who": "Ann"}
-    assert planned.limits.usd == 2
-    with pytest.raises(InvalidParams):
-        plan_named(folder, {}, request("hello"))
 
 
 @pytest.mark.parametrize(
@@ -168,19 +153,6 @@ def test_only_a_human_extends_what_a_run_may_do(folder: Path) -> None:
     with pytest.raises(NotAllowed, match="a human can"):
         plan_named(folder, {}, asked)
     assert plan_named(folder, {}, asked, agent=False).target.workflow.name == "sea"
-
-
-def test_a_goal_of_the_project_is_used(folder: Path) -> None:
-    (folder / "goal.yaml").write_text("goal: Write about the sea.\n")
-
-    planned = plan_named(folder, {}, request("sea", options={"goal": "goal.yaml"}))
-
-    assert "about the sea" in str(planned.target.workflow.source)
-
-
-def test_a_review_takes_no_parameters(folder: Path) -> None:
-    with pytest.raises(UsageError, match="options and no parameters"):
-        plan_named(folder, {}, request("review", params={"paths": ["a.md"]}))
 
 
 @pytest.mark.parametrize(("asked", "agent", "usd"), [(9, True, 2), (1, True, 1), (9, False, 9)])

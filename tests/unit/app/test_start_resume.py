@@ -76,16 +76,6 @@ async def test_a_run_can_be_resumed_from_any_folder(project: Project, tmp_path: 
     assert result.state == {"name": "Bob"}
 
 
-async def test_without_a_name_the_latest_run_is_resumed(project: Project) -> None:
-    """It is the one that the user has just seen stop."""
-    await begin(project, "ASKS", "older")
-    await begin(project, "ASKS", "newer")
-
-    result = await resume(project)
-
-    assert result.run == "newer"
-
-
 async def test_a_run_without_a_stored_target_shows_how_to_name_one(project: Project) -> None:
     """Runs started from Python may have no module to import."""
     workflow = project.find("flow.py:ASKS").workflow

@@ -123,14 +123,6 @@ def test_an_unknown_name_in_a_file_is_reported_with_the_valid_ones(home: Home) -
         resolve("flow.py", home.root, context_of(home))
 
 
-def test_an_unknown_file_is_reported_with_its_neighbors(home: Home) -> None:
-    """A typo should be easy to fix."""
-    write(home.root / "flow.py")
-
-    with pytest.raises(UnknownName, match=r"valid names: flow\.py"):
-        resolve("flwo.py", home.root, context_of(home))
-
-
 def test_a_missing_module_is_a_usage_error(home: Home) -> None:
     """Exit code 2, and no traceback of the import machinery."""
     with pytest.raises(UsageError, match="nowhere_at_all"):
@@ -216,17 +208,6 @@ def test_configured_folders_and_modules_are_searched(home: Home) -> None:
     assert found.problems == ()
 
 
-def test_discovery_runs_no_file_without_a_workflow(home: Home) -> None:
-    """A script in the folder that deploys something must not be started by a search."""
-    (home.flows / "script.py").write_text(
-        "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\nx = 'WORKFLOW'\n"
-    )
-
-    discover(context_of(home))
-
-    assert not (home.flows / "script.ran").exists()
-
-
 def test_all_files_that_cannot_be_imported_are_reported_together(home: Home) -> None:
     """Fixing one per try would waste a morning."""
     (home.flows / "a.py").write_text("import not_installed_here\nWORKFLOW = 1\n")
@@ -310,24 +291,3 @@ def test_a_skill_with_the_name_of_one_in_the_library_is_reported_with_both_place
 
     with pytest.raises(InvalidWorkflow, match=r"defined twice: library and .*own\.py"):
         resolve("code-review", home.root, context_of(home))
-
-
-def test_an_unknown_workflow_is_reported_with_the_known_ones(home: Home) -> None:
-    """Users remember roughly what it was called."""
-    write(home.flows / "one.py", name="review")
-
-    with pytest.raises(UnknownName, match="valid names: review"):
-        resolve("reviwe", home.root, context_of(home))
-
-
-def test_a_missing_folder_is_a_problem(home: Home) -> None:
-    """A typo under `workflows:` would otherwise make workflows vanish."""
-    found = discover(context_of(home), ["no/such/folder"])
-
-    assert "neither a folder nor a module" in str(found.problems[0])
-
-
-def test_without_any_workflow_the_kinds_of_targets_are_listed(home: Home) -> None:
-    """A newcomer may type a name before there is a workflow."""
-    with pytest.raises(UsageError, match=r"package\.module:NAME"):
-        resolve("review", home.root, context_of(home))

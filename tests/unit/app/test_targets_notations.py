@@ -127,13 +127,6 @@ def test_a_file_option_is_found_again_from_the_projects_root(home: Home) -> None
     assert options == {"theme": "theme.md"}
 
 
-def test_a_file_outside_the_project_keeps_its_whole_path(home: Home) -> None:
-    """There is no other way to find it again."""
-    options = portable_options({"goal": "/elsewhere/goal.md"}, home.root, home.root)
-
-    assert options == {"goal": str(Path("/elsewhere/goal.md").resolve())}
-
-
 @pytest.mark.parametrize("target", ["flow.py", "some.module:NAME"])
 def test_a_python_workflow_rejects_options_of_notations(home: Home, target: str) -> None:
     """An option that is silently ignored is worse than none."""
@@ -329,24 +322,6 @@ def test_checks_and_diagrams_do_not_need_what_only_a_run_needs(home: Home) -> No
         plan(home.root, isolated(home), "named", {})
 
 
-def test_a_workflow_found_by_name_is_compiled_with_the_options(home: Home) -> None:
-    """`signoff run review --goal goal.md` is what a team types every day."""
-    (home.flows / "named.toml").write_text("")
-
-    planned = plan(home.root, isolated(home), "named", {}, options={"theme": "theme.md"})
-
-    assert planned.target.workflow.source["theme"] == "Write a poem."
-    assert "check_only" not in planned.target.workflow.source["given"]
-
-
-def test_warnings_are_not_problems(home: Home) -> None:
-    """A glob that matches nothing deserves a warning, not an error."""
-    (checked,) = validate(["flow.toml"], home.root, isolated(home))
-
-    assert checked.valid
-    assert checked.warnings == ("flow is a toy",)
-
-
 def test_warnings_are_not_part_of_the_frozen_definition(home: Home) -> None:
     """Better wording in a later version must not keep runs from resuming."""
     context = CompileContext(home.root, check_only=True)
@@ -397,12 +372,6 @@ def test_an_unknown_notation_is_reported_with_the_known_ones(tmp_path: Path) -> 
         notation_of(SourceFile(file))
 
 
-def test_a_missing_file_is_one_problem(tmp_path: Path) -> None:
-    """No traceback, and no second problem about its content."""
-    with pytest.raises(InvalidWorkflow, match="does not exist"):
-        compile_path(tmp_path / "none.yaml", CompileContext(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("text", "notation"),
     [
@@ -442,35 +411,6 @@ def test_a_name_of_a_notation_is_run_without_its_scheme(home: Home, project: Pro
     assert planned.target.workflow.source["theme"] == "red"
     (checked,) = validate(["ball"], home.root, isolated(home))
     assert (checked.workflow, checked.valid) == ("ball", True)
-
-
-def test_a_name_that_a_workflow_has_too_is_refused_with_both(home: Home) -> None:
-    """Running either of them would be a guess."""
-    home.flows.joinpath("bear.toml").write_text("")
-
-    with pytest.raises(UsageError, match=r"toy:bear or \.signoff/flows/bear\.toml"):
-        plan(home.root, isolated(home), "bear", {})
-
-    assert plan(home.root, isolated(home), "toy:bear", {}).target.location == "toy:bear"
-
-
-def test_an_unknown_name_is_reported_with_the_names_of_notations(home: Home) -> None:
-    """Users remember roughly what it was called."""
-    home.flows.joinpath("kite.toml").write_text("")
-
-    with pytest.raises(UnknownName) as unknown:
-        plan(home.root, isolated(home), "baer", {})
-
-    assert {"ball", "bear", "kite", "jpa-mt"} <= set(unknown.value.known)
-
-
-def test_a_broken_file_does_not_keep_a_name_from_running(home: Home) -> None:
-    """A mistake in one file must not stop the whole team."""
-    home.flows.joinpath("bad.py").write_text("WORKFLOW = (\n")
-
-    planned = plan(home.root, isolated(home), "bear", {})
-
-    assert len(planned.target.problems) == 1
 
 
 def test_two_notations_with_the_same_option_are_named(toy: Path) -> None:

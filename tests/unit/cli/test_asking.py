@@ -17,7 +17,7 @@ from signoff import (
     UserQuestion,
     Workflow,
 )
-from signoff.agents.manual import ManualAgent
+from signoff.agents.base import ManualAgent
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
 from signoff.app.project import Project

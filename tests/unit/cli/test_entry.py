@@ -7,9 +7,8 @@ from typing import Any
 import click
 import pytest
 
-from signoff import __version__
 from signoff.cli import exits, main
-from signoff.cli.entry import COMMANDS, SECTIONS, signoff
+from signoff.cli.entry import COMMANDS, signoff
 from tests.patience import PATIENCE_SECONDS
 from tests.tables import table
 
@@ -107,17 +106,6 @@ def test_no_summary_in_the_help_of_a_group_is_cut(
     assert [line for line in listed.splitlines() if line.endswith("...")] == []
 
 
-def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is the first thing users type, not a mistake."""
-    code = main([])
-
-    output = capsys.readouterr()
-    assert code == 0
-    assert output.err == ""
-    main(["--help"])
-    assert capsys.readouterr().out == output.out
-
-
 def test_the_help_lists_every_exit_code_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """Scripts branch on them."""
     main(["--help"])
@@ -125,15 +113,6 @@ def test_the_help_lists_every_exit_code_of_a_run(capsys: pytest.CaptureFixture[s
     _, _, codes = capsys.readouterr().out.partition("Exit codes:")
     listed = codes.partition("Shell completion")[0].split()
     assert {str(code) for code in exits.OF_STATUS.values()} <= set(listed)
-
-
-def test_every_command_is_listed_once_in_the_help() -> None:
-    """A command that help does not list does not exist for most people."""
-    listed = [name for names in SECTIONS.values() for name in names]
-
-    assert sorted(listed) == sorted(COMMANDS)
-    assert [name for name, _ in commands()] == NAMES
-    assert {"policy", "db"} <= set(NAMES)
 
 
 @table(("name", "command"), commands())
@@ -159,23 +138,6 @@ def test_every_command_can_speak_json_and_show_a_traceback(
     for leaf in leaves:
         options = {text for parameter in leaf.params for text in parameter.opts}
         assert {"--json", "--debug"} <= options
-
-
-def test_a_mistyped_command_is_answered_with_the_right_one(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """One line, exit code 2."""
-    assert main(["resum"]) == 2
-    printed = capsys.readouterr()
-    assert printed.err.splitlines() == [
-        "signoff: unknown command 'resum'; did you mean 'resume'? (see: signoff --help)"
-    ]
-
-
-def test_the_version_is_told_by_the_long_way_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """`signoff --version --debug` does not take the short cut."""
-    assert main(["--version", "--help"]) == 0
-    assert capsys.readouterr().out.startswith(f"signoff {__version__}")
 
 
 def test_an_unexpected_failure_is_one_line_unless_debugging(

@@ -155,16 +155,6 @@ def test_trouble_stays_as_a_line_too() -> None:
     ]
 
 
-def test_what_a_step_logs_stays_as_a_line() -> None:
-    """It was logged for whoever watches, so -v must not be needed to see it."""
-    stage = Stage()
-    stage.record(started(), ask("ask#1"))
-
-    stage.record(ev.Logged("turn 1: \x1b[2Ja slogan"))
-
-    assert [line.strip() for line in stage.stayed()][1:] == ["draft: turn 1: a slogan"]
-
-
 def test_every_call_stays_as_a_line_when_more_was_asked_for() -> None:
     """-v is for the day something is wrong."""
     stage = Stage(verbose=True)
@@ -257,14 +247,6 @@ def test_what_a_model_says_cannot_take_over_the_terminal() -> None:
 
     assert "\x1b" not in picture
     assert "gotcha [bold]x[/bold]" in picture
-
-
-def test_an_unknown_price_is_not_shown_as_zero() -> None:
-    """The number at the bottom is what people trust."""
-    stage = Stage()
-    stage.record(started(), ask("ask#1"), ev.EffectFinished(EffectId("ask#1"), {}))
-
-    assert "cost unknown of $5.00" in stage.picture()[-1]
 
 
 def test_quick_steps_are_printed_together_and_seen_meanwhile() -> None:
@@ -376,16 +358,6 @@ def test_findings_and_changes_are_shown_as_they_arrive() -> None:
         "policy: asks for changes, 1 to fix",
         "changed by exact edits: +1 -1, answers 1 finding",
     ]
-
-
-def test_a_critic_is_named_after_its_constraint() -> None:
-    """`critics[0]` is the engine's name for it."""
-    stage = Stage()
-    about = {"about": {"name": "accuracy"}}
-    fan = ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 2})
-    stage.record(started(), fan, ask("critics#1[0]/accuracy#1", **about))
-
-    assert "slowest accuracy claude" in stage.picture()[1]
 
 
 def test_streamed_words_are_shown_as_the_tail_of_a_sentence() -> None:

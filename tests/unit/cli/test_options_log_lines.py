@@ -19,13 +19,6 @@ def test_what_the_engine_logs_looks_like_every_other_warning(
     assert capsys.readouterr().err == "warning: the directory is behind\n"
 
 
-def test_another_librarys_warning_says_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """Users should not look for it in signoff."""
-    LogLines().emit(record("urllib3.pool", "full"))
-
-    assert capsys.readouterr().err == "warning: urllib3.pool: full\n"
-
-
 def test_a_failure_is_one_line_unless_a_traceback_is_wanted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -20,16 +20,6 @@ def test_json_goes_to_stdout_and_everything_else_to_stderr(
     assert printed.err.splitlines() == ["created something", "warning: something is odd"]
 
 
-def test_a_quiet_command_still_warns(capsys: pytest.CaptureFixture[str]) -> None:
-    """Quiet hides progress, not problems."""
-    out = Output(quiet=True)
-
-    out.note("created something")
-    out.warn("something is odd")
-
-    assert capsys.readouterr().err == "warning: something is odd\n"
-
-
 def test_a_table_that_goes_into_a_pipe_is_plain_and_complete(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -40,12 +30,3 @@ def test_a_table_that_goes_into_a_pipe_is_plain_and_complete(
     assert lines[0].split() == ["RUN", "REASON"]
     assert lines[1] == f"{'a' * 90}  long reason"
     assert lines[2].split() == ["b", "red"]
-
-
-def test_a_style_is_not_seen_where_there_is_no_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Color codes in a log file are noise."""
-    Output().line("done", style="green")
-
-    assert capsys.readouterr().out == "done\n"

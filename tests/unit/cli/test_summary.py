@@ -5,7 +5,7 @@ import pytest
 
 from signoff.app.show import RunDetails
 from signoff.cli.output import Output
-from signoff.cli.summary import next_lines, print_summary, report_to_json
+from signoff.cli.summary import next_lines, print_summary
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import (
@@ -63,11 +63,6 @@ def test_the_limit_that_was_reached_is_the_one_to_raise(reason: StopReason, comm
     (hint,) = next_lines(report(Status.BUDGET, reason=reason))
 
     assert hint.endswith(command)
-
-
-def test_a_completed_run_suggests_nothing() -> None:
-    """There is nothing left to do with it."""
-    assert list(next_lines(report(Status.COMPLETED))) == []
 
 
 @pytest.mark.parametrize("status", [Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED])
@@ -174,9 +169,3 @@ def test_at_the_limit_the_file_that_sets_it_is_named(
     ended = replace(ended, row=ended.row._replace(target=target), notation_report=story)
 
     assert list(next_lines(ended)) == [f"{hint}, then: signoff resume one --adopt"]
-
-
-def test_the_exit_code_stands_in_the_json_form() -> None:
-    """Programs that read the report see the same promise as scripts."""
-    assert report_to_json(report(Status.BUDGET))["exit_code"] == 12
-    assert report_to_json(report(Status.RUNNING))["exit_code"] is None

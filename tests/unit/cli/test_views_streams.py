@@ -22,11 +22,6 @@ def test_pieces_are_joined_and_cut_between_words() -> None:
     assert shown[2:].split()[0] in ("of", "a", "long", "sentence,", "word38", "word39")
 
 
-def test_a_short_answer_is_shown_whole() -> None:
-    """There is nothing to leave out."""
-    assert stream("The ", "sea\nis wide").shown(40) == "The sea is wide"
-
-
 def test_an_answer_for_programs_is_only_counted() -> None:
     """Raw JSON is noise; that it grows is news."""
     assert stream(" {", '"a": 1').shown(60) == "writing its answer, 8 characters so far"

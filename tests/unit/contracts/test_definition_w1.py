@@ -268,23 +268,6 @@ async def test_the_workflow_of_the_design_document_runs_to_its_end(database: Pat
         assert db.execute("SELECT status FROM workflow_runs").fetchall() == [("completed",)]
 
 
-async def test_a_rejection_at_its_gate_ends_it_as_rejected_and_validation_says_so(
-    database: Path,
-) -> None:
-    """The document does not say how that option ends the run."""
-    store, workflow = MemoryStore(), w1(database, Editing().commands)
-
-    result = await decide(workflow, store, await play(workflow, store), "Reject and stop")
-
-    assert result.status is Status.REJECTED
-    assert workflow.warnings == (
-        (
-            "option 'Reject and stop' of step 'human-gate' ends the run as rejected; state it with "
-            "`ends: rejected`, or `ends: completed` if it is a success"
-        ),
-    )
-
-
 async def test_a_step_that_only_claims_to_have_saved_its_plan_is_retried_then_escalated(
     database: Path,
 ) -> None:
@@ -297,30 +280,3 @@ async def test_a_step_that_only_claims_to_have_saved_its_plan_is_retried_then_es
     assert (result.status, result.step) == (Status.WAITING, "strategic-planning")
     assert len(editing.wishes) == 2
     assert "Strategic plan not saved to DB" in result.inbox[0].prompt
-
-
-async def test_an_editor_that_never_approves_leads_to_a_human_after_three_rounds(
-    database: Path,
-) -> None:
-    """The loop has a safety limit."""
-    editing, store = Editing(), MemoryStore()
-    editing.decisions["editor"] = ["changes"]
-
-    result = await play(w1(database, editing.commands), store)
-
-    assert (result.status, result.step) == (Status.WAITING, "editor-review")
-    assert editing.areas.count("1") == 4
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [({"book": None}, "Book not found"), ({"analysisPath": None}, "No analysis file")],
-)
-async def test_its_first_step_does_not_start_without_what_it_needs(
-    database: Path, params: dict[str, None], message: str
-) -> None:
-    """Nothing was done, and nothing was paid."""
-    result = await play(w1(database, Editing().commands), MemoryStore(), **params)
-
-    assert result.status is Status.FAILED
-    assert message in result.reason

@@ -51,17 +51,6 @@ async def test_a_condition_holds_only_if_it_is_true(check: Any, message: str) ->
     assert message in await checked(check, {"n": 1} if isinstance(check, str) else None)
 
 
-async def test_all_conditions_that_do_not_hold_are_reported_together() -> None:
-    """One retry is cheaper than three."""
-    conditions = [
-        Condition("a", lambda _ctx: False, "First"),
-        Condition("b", lambda _ctx: True),
-        Condition("c", "false"),
-    ]
-
-    assert await problems_of(conditions, CONTEXT) == ["First", "c does not hold"]
-
-
 @pytest.fixture
 def hangs() -> Any:
     """A condition that ends when the test does."""

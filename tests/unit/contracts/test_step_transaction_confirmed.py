@@ -115,14 +115,6 @@ async def test_a_change_of_every_row_waits_although_its_condition_looks_selectiv
     assert rows(database, "SELECT sum(price) FROM books") == 72
 
 
-async def test_other_changes_do_not_wait(database: Path, store: MemoryStore) -> None:
-    """A human who is asked all the time stops reading."""
-    done = await start(workflow(database, "UPDATE books SET price = 1 WHERE id < 12"), store)
-
-    assert done.status is Status.COMPLETED, done.reason
-    assert rows(database, "SELECT count(*) FROM books WHERE price = 1") == 11
-
-
 async def test_another_number_of_rows_refuses_what_was_approved(
     database: Path, store: MemoryStore
 ) -> None:

@@ -63,41 +63,6 @@ async def test_the_lease_is_renewed_while_an_ordinary_command_works() -> None:
     assert (await play(workflow)).state["beats"] is True
 
 
-async def test_a_step_that_fails_its_conditions_is_retried_then_a_human_decides() -> None:
-    """Agents claim to be done; the engine checks."""
-    message: list[str] = []
-
-    def lazy(ctx: StepContext) -> dict[str, Any]:
-        message.append(ctx.feedback)
-        return {"chapters": []}
-
-    workflow = define_workflow(
-        {
-            "type": "lazy",
-            "steps": [
-                {
-                    "name": "write",
-                    "command": lazy,
-                    "postconditions": [
-                        {
-                            "name": "modified",
-                            "check": "size(result.chapters) > 0",
-                            "error": "No chapters were modified",
-                        }
-                    ],
-                }
-            ],
-        }
-    )
-
-    result = await play(workflow)
-
-    assert result.status is Status.WAITING
-    assert message[0] == ""
-    assert message[1] == "No chapters were modified"
-    assert "No chapters were modified" in result.inbox[0].prompt
-
-
 async def test_a_human_can_accept_work_that_does_not_meet_its_conditions() -> None:
     """Without a database the work exists and may be good enough."""
     workflow = define_workflow(
@@ -165,41 +130,6 @@ async def test_a_result_that_decides_nothing_is_reported_with_all_other_problems
     result = await play(workflow)
 
     assert "too short; the branch after 'write' cannot be decided" in result.inbox[0].prompt
-
-
-async def test_items_run_separately_and_only_failed_ones_are_retried() -> None:
-    """A failed item must not lose the work of the others."""
-    worked: list[str] = []
-
-    def write(ctx: StepContext) -> dict[str, Any]:
-        worked.append(ctx.item)
-        return {"words": 0 if ctx.item == "b" and worked.count("b") < 3 else 5}
-
-    workflow = define_workflow(
-        {
-            "type": "items",
-            "steps": [
-                {"name": "plan", "command": gives({"areas": ["a", "b", "c"]}), "next": "write"},
-                {
-                    "name": "write",
-                    "command": write,
-                    "parallel": True,
-                    "parallelKey": "areas",
-                    "postconditions": [{"name": "written", "check": "result.words > 0"}],
-                    "next": None,
-                },
-            ],
-        }
-    )
-    store = MemoryStore()
-    waiting = await play(workflow, store=store)
-
-    result = await go_on(workflow, store, "retry")
-
-    assert waiting.status is Status.WAITING
-    assert "1 of 3 items" in waiting.inbox[0].prompt
-    assert result.status is Status.COMPLETED, result.reason
-    assert sorted(worked) == ["a", "b", "b", "b", "c"]
 
 
 async def test_a_locked_database_loses_no_reply_of_an_item() -> None:
@@ -418,18 +348,6 @@ async def test_a_database_that_is_replaced_during_a_step_is_noticed(tmp_path: Pa
     assert result.status is Status.FAILED
     assert "the work of step 'first' is no longer in the database" in result.reason
     assert prices == [(100,)]
-
-
-async def test_a_database_with_the_runs_work_is_accepted(tmp_path: Path) -> None:
-    """The check must not stop a healthy run."""
-    file = tmp_path / "shop.db"
-    shop(file)
-    workflow, store = priced(str(file)), MemoryStore()
-    await play(workflow, store=store)
-
-    result = await go_on(workflow, store, "Yes")
-
-    assert result.status is Status.COMPLETED, result.reason
 
 
 def test_the_path_of_a_database_is_relative_to_the_defining_file(

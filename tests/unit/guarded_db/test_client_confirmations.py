@@ -15,7 +15,7 @@ def clock() -> FrozenClock:
 
 @pytest.fixture
 def confirmations(clock: FrozenClock) -> Confirmations:
-    return Confirmations(clock)
+    return Confirmations(clock.monotonic)
 
 
 def test_a_token_is_valid_once(confirmations: Confirmations) -> None:

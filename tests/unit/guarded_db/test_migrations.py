@@ -100,9 +100,3 @@ def test_line_endings_do_not_count_as_a_change(tmp_path: Path) -> None:
     (windows,) = read_migrations(tmp_path)
 
     assert unix.checksum == windows.checksum
-
-
-def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
-    """It must not look as if nothing were pending."""
-    with pytest.raises(ConfigError, match="does not exist"):
-        read_migrations(tmp_path / "missing")

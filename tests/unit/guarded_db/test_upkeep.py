@@ -12,9 +12,7 @@ from signoff.errors import (
     ConfigError,
     StoreBusy,
     StoreDamaged,
-    StoreError,
     UnknownName,
-    UsageError,
     WriteFailed,
 )
 from signoff.guarded_db.staging import Marker
@@ -71,23 +69,6 @@ def file_of(backup: Backup) -> Path:
 
 
 # Backups
-
-
-def test_a_backup_is_restored_completely(upkeep: Upkeep, library: Library) -> None:
-    """All changes of a workflow must be undone, including additions."""
-    backup = upkeep.backup("before run r1")
-    write(library, "UPDATE books SET title = 'ruined'")
-    write(library, "DELETE FROM chapters")
-    write(library, "CREATE TABLE added_later (a INT)")
-
-    restored = upkeep.restore(backup.id)
-
-    assert library.titles() == BEFORE
-    assert len(library.rows("SELECT 1 FROM chapters")) == 3
-    with library.open() as db, pytest.raises(StoreError, match="added_later"):
-        db.query("SELECT 1 FROM added_later")
-    assert restored.backup == backup
-    assert (backup.reason, backup.size_bytes > 0) == ("before run r1", True)
 
 
 def test_backups_are_listed_newest_first_and_the_oldest_are_removed(
@@ -270,9 +251,3 @@ def test_two_processes_that_migrate_at_once_apply_each_file_once(
         thread.join()
 
     assert (len(counts), sum(counts)) == (3, 2)
-
-
-def test_migrations_without_a_folder_are_a_mistake(library: Library) -> None:
-    """Without a folder it must not look as if nothing were pending."""
-    with pytest.raises(UsageError, match="folder of migrations"):
-        Upkeep(library.address, backups=library.folder / "b").migrate()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import StoreError, UsageError
+from signoff.errors import StoreError
 from signoff.guarded_db.upkeep import Upkeep
 
 SCHEMA = """
@@ -80,12 +80,6 @@ def test_a_backup_does_not_replace_another_database_of_the_same_path(path: Path)
     assert rows(path, "SELECT a FROM other") == [(1,)]
 
 
-def test_a_missing_database_cannot_be_backed_up(tmp_path: Path) -> None:
-    """A backup of nothing must not count as one."""
-    with pytest.raises(UsageError, match="there is no database"):
-        Upkeep(tmp_path / "missing.db").backup()
-
-
 def test_a_table_can_be_rebuilt_without_losing_rows_that_refer_to_it(
     path: Path, files: Path
 ) -> None:
@@ -113,17 +107,3 @@ def test_a_migration_that_breaks_foreign_keys_is_rolled_back(
         Upkeep(path, migrations=files).migrate(dry_run=dry_run)
 
     assert rows(path, "SELECT title FROM books") == [("Dune",)]
-
-
-def test_a_migration_may_contain_triggers(path: Path, files: Path) -> None:
-    """Their bodies contain semicolons."""
-    (files / "001_trigger.sql").write_text(
-        "CREATE TABLE log (what);\nCREATE TRIGGER t AFTER INSERT ON books BEGIN\n"
-        "  INSERT INTO log VALUES ('a;b'); DELETE FROM log WHERE what = 'x';\nEND;\n"
-    )
-
-    Upkeep(path, migrations=files).migrate()
-
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("INSERT INTO books (title) VALUES ('x')")
-        assert db.execute("SELECT what FROM log").fetchall() == [("a;b",)]

@@ -1,4 +1,4 @@
-from signoff.mcp.access import line, page_of, without_empty
+from signoff.mcp.access import line, page_of
 
 HOSTILE = "\x1b[2J\u202eapprove\x07\n# injected"
 
@@ -21,18 +21,3 @@ def test_a_long_text_comes_in_pages_that_add_up() -> None:
 
     assert "".join(each["text"] for each in pages) == text
     assert max(len(each["text"]) for each in pages) == 1_000
-
-
-def test_a_page_that_does_not_exist_is_the_nearest_one() -> None:
-    """An agent that counts wrong gets text, and the right number with it."""
-    assert page_of("abcdef", 9, 4) == {"page": 2, "pages": 2, "text": "ef"}
-    assert page_of("abcdef", -1, 4)["text"] == "abcd"
-    assert page_of("", 1) == {"page": 1, "pages": 1, "text": ""}
-
-
-def test_control_characters_of_a_page_are_escaped() -> None:
-    assert page_of("a\x1b[31mb\nc", 1)["text"] == "a\\u001b[31mb\nc"
-
-
-def test_what_says_nothing_is_left_out() -> None:
-    assert without_empty({"a": "", "b": 0, "c": [], "d": None, "e": False}) == {"b": 0, "e": False}

@@ -56,21 +56,6 @@ async def test_clients_know_which_tools_only_read(server: ReviewServer) -> None:
     )
 
 
-async def test_both_generations_of_clients_get_the_same_tools(server: ReviewServer) -> None:
-    """An agent must not depend on how old its client is."""
-    first, second = [on_the_wire(await tools_of(server, era)) for era in ERAS]
-
-    assert first == second
-
-
-async def test_answers_match_the_schemas(server: ReviewServer) -> None:
-    """The SDK's client checks structured content against the schema of the tool."""
-    tools = await tools_of(server)
-
-    assert all(each.output_schema is not None for each in tools)
-    assert all(each.output_schema["type"] == "object" for each in tools if each.output_schema)
-
-
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_server_says_that_only_humans_approve(server: ReviewServer, era: str) -> None:
     """Most clients pass these instructions on to the model."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from signoff.agents.base import ManualAgent
 from signoff.agents.claude import ClaudeAgent
-from signoff.agents.manual import ManualAgent
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 
 from signoff.store.sqlite import MemoryStore
@@ -65,20 +63,6 @@ def test_a_store_opened_again_counts_together_with_the_first() -> None:
         JournalWriter(store.reopen(), "two").begin()
 
 
-async def test_sleeping_takes_no_time_and_is_noted() -> None:
-    """A back-off of a minute must not make a test take one."""
-    clock = FrozenClock(1000.0)
-    ran: list[str] = []
-    other = asyncio.create_task(_note(ran))
-
-    await clock.sleep(60)
-
-    assert clock.now() == 1060.0
-    assert clock.slept == [60]
-    assert ran == ["other"]
-    await other
-
-
 def test_only_the_wall_clock_can_jump_back() -> None:
     """Daylight saving, a time server, an administrator; time itself does not run backwards."""
     clock = FrozenClock(1000.0)
@@ -88,7 +72,3 @@ def test_only_the_wall_clock_can_jump_back() -> None:
     assert (clock.now(), clock.monotonic()) == (-2600.0, 0.0)
     with pytest.raises(ValueError, match="jump"):
         clock.advance(-1)
-
-
-async def _note(ran: list[str]) -> None:
-    ran.append("other")

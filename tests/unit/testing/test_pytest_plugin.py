@@ -62,33 +62,14 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Runs the tests of a project that uses signoff."""
-    plugin = "" if _installed() else "signoff.testing.pytest_plugin"
-    named = ("-p", plugin) if plugin else ()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
     return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:asyncio",
-            *ONLY_SIGNOFF,
-            *named,
-            *options,
-        ],
+        [*command, *ONLY_SIGNOFF, *options],
         cwd=folder,
         env={"PATH": "", "PYTHONPATH": str(folder), "HOME": str(folder)},
         capture_output=True,
         text=True,
     )
-
-
-def _installed() -> bool:
-    from importlib.metadata import entry_points
-
-    return any(point.name == "signoff" for point in entry_points(group="pytest11"))
 
 
 def test_workflows_are_tested_offline_with_the_fixtures(folder: Path) -> None:

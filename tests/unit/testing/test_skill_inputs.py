@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -120,22 +119,6 @@ def test_an_input_of_the_workflow_is_a_mode_of_every_step() -> None:
                          (4, "full"), (4, "quick")]  # fmt: skip
 
 
-def test_a_mode_may_be_declared_by_another_step_than_the_one_that_branches() -> None:
-    """Handlers see all parameters in their context."""
-
-    def branch(ctx: StepContext) -> Result:
-        return (SKIP if ctx.workflow_params.get("mode") == "quick" else OK), {}
-
-    workflow = Workflow(
-        "w",
-        StepDef("branch", "Branch", ["Choose."], branch, {OK: "research", SKIP: "end"}),
-        StepDef("research", "Research", ["Look it up."], write, {OK: "end"}),
-        StepDef("end", "End", ["Stop."], next={OK: None}),
-    )
-
-    assert inputs(workflow, "research") == [{"mode": "full"}]
-
-
 def test_a_value_that_only_repeats_a_step_skips_nothing() -> None:
     """The agent reports another value in the next round, so later steps are reached."""
 
@@ -199,18 +182,6 @@ def test_open_parameters_take_samples() -> None:
     assert inputs(SKILL, "write", samples={"topic": topics}) == inputs(SKILL, "write")
 
 
-def test_samples_may_repeat_and_need_not_be_hashable() -> None:
-    """Lists are values too."""
-
-    def take(ctx: StepContext, items: list[str], also: list[str] | None = None) -> Result:
-        return OK, {}
-
-    lists = [["a"], [], ["a"]]
-    found = inputs(one_step(take), "only", samples={"items": lists, "also": [None, ["b"]]})
-
-    assert [each["items"] for each in found] == [["a"], ["a"], [], []]
-
-
 @pytest.mark.parametrize("kind", [str, float, list[str]])
 def test_a_required_open_parameter_without_samples_is_refused(kind: Any) -> None:
     """Every run would fail; all such parameters are reported at once."""
@@ -235,11 +206,6 @@ Hundred = Literal["a", "b"]
 
 def grid(ctx: StepContext, x: Percent = 1, y: Percent = 1) -> Result:
     return OK, {}
-
-
-def test_ten_thousand_combinations_are_allowed() -> None:
-    """That many take an hour at most."""
-    assert len(inputs(one_step(grid), "only")) == 10_000
 
 
 def test_a_larger_product_is_reported_before_anything_runs() -> None:
@@ -300,29 +266,3 @@ def test_an_input_is_named_after_its_skill_step_and_values(
 ) -> None:
     """Developers see in a list of failures what failed."""
     assert case_id(skill("critic"), {"step": 2, "total_steps": 4, **params}) == name
-
-
-def test_different_inputs_have_different_names() -> None:
-    """Pytest would rename them, and a failure could not be told from another."""
-    values: list[Any] = [
-        *(None, True, False, 0, 1, 1.0, "", "None", "null", "true", "1", "1.0", "NaN", "a", "a b"),
-        *([], ["a"], '["a"]', "a-b=c", 'a"', "'a'", "-", Path("a"), {"a": 1}, "a,b", ["a", "b"]),
-    ]
-    inputs: list[tuple[str, dict[str, Any]]] = [
-        *(("w", {"step": 1, "a": value}) for value in values),
-        *(("w", {"step": 1, "a": "x", "b": value}) for value in values),
-        ("w", {"step": 1, "a": 'x-b="y"'}),
-        ("w", {"step": 1, "a": "x-b", "y": 1}),
-        *(("w", {"step": 1}), ("w-1", {"step": 1}), ("w", {"step": 11}), ("w-1", {"step": 2})),
-    ]
-
-    names = [case_id(skill(name), params) for name, params in inputs]
-
-    assert len(set(names)) == len(names)
-
-
-def test_the_order_of_parameters_does_not_matter() -> None:
-    """It is the same input."""
-    one, other = {"step": 1, "a": 1, "b": 2}, {"b": 2, "a": 1, "step": 1}
-
-    assert case_id(skill("w"), one) == case_id(skill("w"), other)

@@ -19,17 +19,6 @@ class Clock:
         return self.time
 
 
-def test_a_login_link_opens_one_session(access: Access) -> None:
-    """A link that worked twice could be used by someone who finds it in a history."""
-    link = access.new_link("ann")
-
-    secret = access.open_session(link)
-
-    assert secret is not None
-    assert access.session(secret) == ("ann", AccessScope.DECIDE, False)
-    assert access.open_session(link) is None
-
-
 def test_a_link_and_a_session_expire(tmp_path: Path) -> None:
     """A forgotten browser must not stay logged in for ever."""
     clock = Clock()
@@ -48,32 +37,6 @@ def test_a_link_and_a_session_expire(tmp_path: Path) -> None:
     again = Access(tmp_path / "access.db", clock)
     assert again.session(secret) is None
     again.close()
-
-
-def test_sessions_and_tokens_outlive_the_server(project: Project, access: Access) -> None:
-    """A restart must not log everyone out, and a revoked token must stay revoked."""
-    secret = access.open_session(access.new_link("ann"))
-    token = access.new_token("script", AccessScope.READ)
-    assert secret is not None
-
-    later = Access.of(project.home)
-
-    assert later.session(secret) is not None
-    assert later.token(token) == ("script", AccessScope.READ, False)
-    assert access.token(token) is not None
-    later.revoke("script")
-    assert access.token(token) is None
-    later.close()
-
-
-def test_a_session_that_was_closed_is_over(access: Access) -> None:
-    """Logging out on a shared machine has to count at once."""
-    secret = access.open_session(access.new_link("ann")) or ""
-    assert access.session(secret) is not None
-
-    access.close_session(secret)
-
-    assert access.session(secret) is None
 
 
 def test_a_secret_counts_only_for_what_it_is(access: Access) -> None:

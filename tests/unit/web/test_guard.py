@@ -43,19 +43,6 @@ async def test_a_program_that_is_not_let_in_learns_why_and_what_to_do(
     assert "create_token" in [each["kind"] for each in refused["remedies"]]
 
 
-async def test_a_token_that_was_revoked_is_refused_as_such(
-    access: Access, stranger: httpx.AsyncClient
-) -> None:
-    stranger.headers["authorization"] = f"Bearer {access.new_token('x', AccessScope.READ)}"
-    before = await stranger.get("/api/v1/runs")
-    access.revoke("x")
-
-    refused = await stranger.get("/api/v1/runs")
-
-    assert (before.status_code, refused.status_code) == (200, 401)
-    assert refused.json()["kind"] == "UnknownToken"
-
-
 async def test_a_session_that_has_ended_is_refused_as_such(
     project: Project, stranger: httpx.AsyncClient
 ) -> None:

@@ -1,6 +1,5 @@
 import asyncio
 import sqlite3
-import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from functools import partial
@@ -61,24 +60,6 @@ async def test_a_commit_of_another_process_reaches_an_open_page(
     expected = {"run": "first", "seq": 2, "status": "running", "step": "review", "round": 2}
     assert data["runs"] == [expected]
     assert reader.id == f"{run.run}.2"
-
-
-async def test_the_stream_that_the_script_opens_is_not_taken_for_a_refresh(
-    app: ASGIApp, other: SqliteStore, session: str
-) -> None:
-    """The script sends the same header with both, and a refresh is answered when it is complete."""
-    run = start_run(other, "first")
-    headers = {"cookie": session, "hx-request": "true", "accept": "text/html, text/event-stream"}
-    async with (
-        reading(app, "/runs/first/events", headers) as reader,
-        reading(app, "/runs/first/events", headers) as another,
-    ):
-        await opened(reader)
-        await opened(another)
-        await asyncio.to_thread(run.append)
-
-        assert (await reader.next())[0] == "change"
-        assert (await another.next())[0] == "change"
 
 
 async def test_a_page_of_one_run_hears_nothing_of_others(
@@ -185,46 +166,6 @@ async def test_a_silent_stream_has_a_heartbeat(
         await opened(reader)
 
         assert await reader.next() == ("", None)
-
-
-async def test_streams_are_guarded_like_everything_else(app: ASGIApp, session: str) -> None:
-    """A page of another site must not learn what runs here."""
-    for headers in ({}, {"cookie": session, "host": "evil.example"}):
-        async with reading(app, "/events", headers) as reader:
-            await reader.next()
-        assert reader.status in (401, 421)
-
-
-async def test_a_client_that_connects_a_hundred_times_leaves_nothing_behind(
-    app: PageApp, other: SqliteStore, session: str
-) -> None:
-    """A broken proxy, or a laptop with a bad network, does just that."""
-    start_run(other, "first")
-    paths = ("/events", "/runs/first/events")
-
-    async def connect(path: str) -> None:
-        async with reading(app, path, {"cookie": session}) as reader:
-            await opened(reader)
-
-    for path in paths:
-        await connect(path)
-    before = leftovers(app)
-
-    for _ in range(50):
-        for path in paths:
-            await connect(path)
-
-    # Idle threads may have ended meanwhile.
-    assert {name: n for name, n in leftovers(app).items() if n > before[name]} == {}
-    assert app.feed._boxes == set()
-
-
-def leftovers(app: PageApp) -> dict[str, int]:
-    """Everything that a connection could leave in the server."""
-    timers = sum(not timer.cancelled() for timer in asyncio.get_running_loop()._scheduled)  # type: ignore[attr-defined]  # no other way to count them
-    free = len(app.routes.state.projects._free)
-    tasks, threads = len(asyncio.all_tasks()), threading.active_count()
-    return {"tasks": tasks, "threads": threads, "timers": timers, "connections": free}
 
 
 async def test_a_stream_of_a_migrated_database_ends_and_another_works_once_it_can(

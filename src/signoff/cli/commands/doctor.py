@@ -1,7 +1,8 @@
-"""`signoff doctor`."""
+"""`signoff doctor` and `signoff config`: the setup, and where its settings come from."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import click
 
 from signoff.app.checks import Check, SetupReport, check_setup
+from signoff.app.home import find_home
+from signoff.app.settings import load_settings, settings_files
 from signoff.cli import exits
-from signoff.cli.options import CliCommand, output_options
+from signoff.cli.options import CliCommand, Group, output_options
 from signoff.cli.output import Output
 from signoff.runtime.ports import Capabilities
 
@@ -53,6 +56,8 @@ def command(out: Output) -> int:
         checks = [_to_json(check) for check in report.checks]
         out.json({"can_run": report.can_run, "checks": checks, "advice": list(report.advice)})
         return code
+    # Nobody has set up every agent there is, and a page of those would hide the one that is
+    # missing.
     hidden = [c.name for c in report.checks if not (c.ready or c.wanted or out.verbose)]
     for check in report.checks:
         if check.name not in hidden:
@@ -110,3 +115,48 @@ def verdict(report: SetupReport) -> str:
     if report.unusable:
         return f"ready to run, except for what your settings name: {', '.join(report.unusable)}"
     return "ready to run"
+
+
+@click.group(cls=Group)
+def config_command() -> None:
+    """Show settings and where each comes from.
+
+    Examples:
+      signoff config show
+      signoff config path
+      SIGNOFF_LIMITS_USD=2 signoff config show --json
+
+    Lowest to highest precedence: built-in, user file, project file, environment
+    (SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_DATA_URL,
+    SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), command line.
+    """
+
+
+@config_command.command()
+@output_options
+def show(out: Output) -> None:
+    """Show all settings and where each comes from."""
+    settings = load_settings(find_home(Path.cwd(), os.environ), os.environ).masked()
+    if out.as_json:
+        out.json({key: {"value": s.value, "origin": s.origin} for key, s in settings.items()})
+        return
+    rows = [(key, _format(s.value), s.origin) for key, s in settings.items()]
+    out.table(("SETTING", "VALUE", "FROM"), rows)
+
+
+@config_command.command()
+@output_options
+def path(out: Output) -> None:
+    """Show the settings files, lowest precedence first."""
+    files = settings_files(find_home(Path.cwd(), os.environ), os.environ)
+    if out.as_json:
+        out.json([{"path": str(file), "exists": file.is_file()} for file in files])
+        return
+    for file in files:
+        out.line(f"{file}{'' if file.is_file() else '  (not found)'}")
+
+
+def _format(value: object) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value)

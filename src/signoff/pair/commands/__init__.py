@@ -141,6 +141,8 @@ def _with_ready_agents(
         asyncio.run(check_pair(preset, params, context, agents))
     except AgentError as error:
         models = error.available if isinstance(error, ModelNotFoundError) else ()
+        # Hardly anybody has the model that the specification names as the default. With one model
+        # there is nothing to choose, but a model that the user has named must not be replaced.
         if len(models) == 1 and "model_name" not in chosen_options(params, context):
             out.note(f"no model is set; using the only one that Ollama has, {models[0]}")
             return {**params, "model_name": models[0]}
@@ -176,6 +178,8 @@ def _params(task: str, agent: str | None, values: dict[str, Any]) -> dict[str, A
             "--agent is both the writer and the reviewer; use it, or --writer and --reviewer",
             click.get_current_context(),
         )
+    # An empty list of reviewers means none, a missing one means the writer's own agent; the flag
+    # tells the two apart on the command line.
     no_reviewer = values.pop("no_reviewer")
     if no_reviewer and values["reviewers"]:
         raise click.UsageError(

@@ -119,8 +119,11 @@ class StandardsFiles:
         texts: dict[str, str] = {}
         problems: list[Problem] = []
         for name in dict.fromkeys(names):
+            # Checked between files: a slow network folder ends the reading, and one large file does
+            # not.
             if time.monotonic() > self._deadline:
                 raise ProviderError(f"reading the standards took more than {self._seconds:g} s")
+            # Resolved before it is compared, so a link inside the folder cannot lead out of it.
             path = Path(self._root, name).resolve()
             if not path.is_relative_to(self._root):
                 problems.append(

@@ -59,6 +59,8 @@ class YamlRulesStandards(FolderStandards[YamlRulesConfig]):
 
     def _bundle(self, config: YamlRulesConfig, scope: str, files: StandardsFiles) -> str:
         chosen = choose_scope(config.scopes, scope) if config.scopes else config
+        # Every rule of these files is checked, also one that no prefix selects: its mistake would
+        # show only when another scope is used.
         rules = _read_rules(files.read(chosen.files or files.names(PATTERN)))
         prefixes = [prefix.removesuffix("-") for prefix in chosen.prefixes]
         self.warnings = [*_repeated(rules), *_unused(rules, prefixes)]

@@ -69,6 +69,7 @@ def show(name: str, out: Output) -> None:
     """
     from signoff.skills.discovery import find_in_folder
 
+    # Importing a skill runs its module, which may print; stdout is for the answer.
     with redirect_stdout(sys.stderr):
         workflow, folder = find_in_folder(name, context_here())
     steps, params = _steps(workflow), _params(workflow)
@@ -141,6 +142,7 @@ def _first_sentence(text: str) -> str:
 
 def _arrows(targets: dict[str, int | None]) -> str:
     """Returns where each outcome leads; a single way on needs no name."""
+    # Most steps have one way on, and naming its outcome would only fill the table.
     if len(set(targets.values())) == 1:
         return str(next(iter(targets.values())) or "end")
     return ", ".join(f"{name}: {number or 'end'}" for name, number in targets.items())

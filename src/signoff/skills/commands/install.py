@@ -124,6 +124,8 @@ def uninstall(
 def _install(skill: Skill, folder: SkillFolder) -> FileAction:
     # A file of the project may be under version control, where nobody else has its path.
     root = context_here().root.absolute()
+    # A skill of the library is found from everywhere. A project's own skill is found by its name
+    # only below the project, so elsewhere its commands name the folder.
     is_found = skill.source.in_library or folder.path.absolute().is_relative_to(root)
     text = skill_text(skill.workflow, "" if is_found else str(root))
     return folder.install(skill.workflow.name, text)
@@ -258,6 +260,8 @@ def _read(file: Path) -> str | None:
 
 def _foreign(file: Path, text: str | None) -> str:
     """Returns why a file must not be changed; empty if it may be."""
+    # Links are never followed: what they lead to was not written here, and may belong to another
+    # project.
     if file.parent.is_symlink():
         return "its folder is a link"
     if file.is_symlink():
@@ -270,6 +274,7 @@ def _foreign(file: Path, text: str | None) -> str:
 def _write(file: Path, text: str) -> None:
     """Replaces a file as a whole: an agent may be reading it."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    # An agent may read the folder at any time, and half a file would be half a procedure.
     scratch = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
     try:
         with scratch.open("x", encoding="utf-8", newline="\n") as out:
@@ -328,6 +333,7 @@ def _digest(folder: str, text: str) -> str:
 def _front_matter(workflow: Workflow) -> str:
     # Agents refuse descriptions that contain tags, and some take any three dashes for the end.
     text = re.sub("[<>]", "", re.sub("-{3,}", "--", _description(workflow)))
+    # Cut here and nowhere else: the body of the file repeats the whole description.
     description = one_line(text, MOST_DESCRIPTION)
     # Every JSON string is a YAML string, whatever it contains.
     return f"---\nname: {workflow.name}\ndescription: {json.dumps(description)}\n---\n"

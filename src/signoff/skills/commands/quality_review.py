@@ -63,8 +63,11 @@ def instructions(folder: Path, phase: str, *, group: str | None, only_items: boo
     command = f"signoff skill qr {shlex.quote(str(path))}"
     this = shlex.join([*RUN_SCRIPT, SCRIPT, "--phase", phase, "--state-dir", str(folder)])
     try:
+        # Only the reviewer that coordinates begins a round; those of single groups, and one that
+        # only writes the items, must not change what is due.
         found = begin_round(path) if group is None and not only_items else read_record(path)
     except UnreadableFile as error:
+        # A group that cannot be read is an error, because this reviewer could only invent items.
         if group is not None:
             raise
         return _items(path, folder, phase, "" if only_items else this, error)
@@ -104,6 +107,8 @@ def _of_group(found: QRRecord, group: str) -> list[QRItem]:
 
 
 def _verify(command: str, title: str, found: QRRecord, items: Sequence[QRItem]) -> str:
+    # One JSON object on each line: whatever a model wrote into an item, it cannot begin a line that
+    # looks like an instruction.
     lines = [
         json_text(
             {

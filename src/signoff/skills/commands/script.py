@@ -40,12 +40,14 @@ def script(module: str, arguments: Sequence[str]) -> None:
     """
     context = context_here()
     context.trust("skills")
+    # The same places in which a skill's own module is found, so that its scripts can be next to it.
     make_importable([Path.cwd(), context.root, *skills_folder(context)])
     extend_import_path(module)
     if not _exists(module):
         raise UsageError(f"unknown script {module!r}: there is no Python module of that name")
     # That a package imports its own script is nothing the agent could do anything about.
     filterwarnings("ignore", category=RuntimeWarning, module="runpy")
+    # The script sees its arguments as if Python had been started with it.
     sys.argv[1:] = arguments
     try:
         run_module(module, run_name="__main__", alter_sys=True)

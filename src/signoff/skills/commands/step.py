@@ -77,6 +77,7 @@ class StepCommand(CliCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Finds the skill, adds its options, and parses the command line."""
+        # The options depend on the skill, so its name has to be known before click parses anything.
         name = _first_argument(args)
         if name is not None and not ctx.resilient_parsing:
             # The skill is found before its options, and with them this one, are parsed.
@@ -221,6 +222,7 @@ def _answers(headers: Sequence[str], labels: Sequence[str]) -> Answers:
     ]
     if any(not part for pair in answers for part in pair):
         raise UsageError(f"{names} must not be empty")
+    # A command that was pasted with its placeholder is no answer of the user's.
     if any(part in OPEN_ANSWER for pair in answers for part in pair):
         raise UsageError(f"{names} still have their placeholders; fill in the answer")
     return answers
@@ -234,6 +236,8 @@ def _typed(text: str) -> str:
 def _read(param: Param | None, name: str, text: str) -> Any:
     """Returns the value of an option; lists and mappings may be written as JSON."""
     option = option_name(name.removeprefix(_PREFIX))
+    # Agents paste commands as they are printed; a placeholder that was not filled in would be taken
+    # for a report.
     if text == (placeholder(param) if param is not None else None):
         raise UsageError(f"{option} still has its placeholder {text}; fill in a value")
     # The next command carries the value, and a terminal would interpret control characters in it.
@@ -318,6 +322,8 @@ def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
 def _launch(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> Iterator[str]:
     """Yields how to launch the sub-agent of the step."""
     launched = _launched(evaluated)
+    # One sub-agent for each value of a list: only a run can do that by itself, so the main agent is
+    # told to.
     each = launched.get("for_each")
     what = f"a sub-agent for each of {each!r}, all at once," if each else "a sub-agent"
     yield (
@@ -394,6 +400,8 @@ def _end(evaluated: EvaluatedStep, target: SkillPlace) -> Iterator[str]:
 
 def _condition(evaluated: EvaluatedStep, label: str) -> str:
     """Returns when one of several commands is run."""
+    # A sub-agent that gives no verdict has one way on, and a condition would only make its caller
+    # wonder.
     if len(evaluated.choices) == 1 and evaluated.output.dispatch is not None:
         return "When it is done"
     return _VERDICTS.get(label, f"If the answer is {label!r}")
@@ -408,6 +416,7 @@ def _choice(condition: str, command: NextCommand | None, target: SkillPlace) -> 
 def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
     """Shows a step of a skill by its name, or by `target` if the name does not lead to `file`."""
     # Sub-agents are told to run the module, and start at its first step.
+    # A sub-agent is told to run a module, and knows nothing of steps yet.
     step = [] if _names_step(arguments) else ["--step", "1"]
     found_by = workflow.name if _is_found(workflow.name, file) else target
     return run_command([*PROGRAM[1:], found_by, *step, *arguments])

@@ -17,15 +17,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathPart
 
 from signoff import plugins
-from signoff.app.answering import (
-    LONGEST_NUMBER,
-    AnswerInput,
-    decide,
-    open_requests,
-    record_answer,
-    request_line,
-    request_to_json,
-)
+from signoff.app import answering
 from signoff.app.hand_over import continue_run, ensure_worker, hand_over
 from signoff.app.history import (
     artifact,
@@ -71,7 +63,9 @@ MOST_ROWS, MOST_DAYS = 200, 36_500
 RunName = Annotated[str, PathPart(max_length=100, description="The name of a run.")]
 Round = Annotated[int | None, Query(ge=1, le=1_000_000)]
 
-Number = Annotated[int, PathPart(ge=1, lt=10**LONGEST_NUMBER, description="A request's number.")]
+Number = Annotated[
+    int, PathPart(ge=1, lt=10**answering.LONGEST_NUMBER, description="A request's number.")
+]
 TITLE_CHARACTERS = 80
 LISTED_CHARACTERS = 200
 """How much of a prompt a list has; a prompt to an agent can fill a page."""
@@ -132,6 +126,7 @@ def cancel_run(
 ) -> doc.RunInfo:
     """Cancel a run; when this answers, nothing of it is active any more."""
     why = body.why if body is not None else ""
+    # This thread has no event loop, and the caller is told when nothing of the run is active.
     asyncio.run(cancel(project, run, f"by {caller.name}{why and f': {why}'}"))
     return _info(project, run)
 
@@ -160,6 +155,7 @@ def list_events(
     found: list[doc.EventDocument] = []
     events = events_of(project, row, after=after, whole=texts)
     for count, (seq, group) in enumerate(groupby(events, key=lambda pair: pair[0])):
+        # A page ends with a whole commit: the position in `next` names commits, not events.
         if count == limit:
             return doc.EventPage(events=found, next=found[-1].seq)
         found += [doc.EventDocument(seq=seq, event=ev.to_json(event)) for _, event in group]
@@ -338,6 +334,7 @@ def catalog_of(project: Project) -> Catalog:
 
 def described(project: Project, entry: CatalogEntry) -> CatalogEntry:
     """Returns an entry with the description of its workflow."""
+    # Those of the project are read from their files; importing them to list them could run code.
     if entry.description or entry.own or entry.target == REVIEW:
         return entry
     return entry._replace(description=_shipped_description(entry.target, project.home.root))
@@ -402,7 +399,10 @@ def list_requests(
     run: Annotated[str | None, Query(max_length=100, description="Only of this run.")] = None,
 ) -> list[doc.RequestInfo]:
     """List pending requests, oldest first, each with the beginning of its prompt."""
-    return [_listed(request_line(project, line)) for line in open_requests(project, run)]
+    return [
+        _listed(answering.request_line(project, line))
+        for line in answering.open_requests(project, run)
+    ]
 
 
 @router.get("/inbox/{number}", operation_id="get_request", tags=["inbox"])
@@ -450,11 +450,12 @@ def _record(
     project: Project, number: int, body: doc.AnswerDocument, caller: Caller, *, repeated: bool
 ) -> InboxItem:
     try:
-        answer = AnswerInput(body.value, body.text, caller.name, body.digest)
+        answer = answering.AnswerInput(body.value, body.text, caller.name, body.digest)
         if isinstance(body.value, bool):
-            return decide(project, number, answer, yes=body.value)
-        return record_answer(project, number, answer)
+            return answering.decide(project, number, answer, yes=body.value)
+        return answering.record_answer(project, number, answer)
     except RequestClosed:
+        # The first request may have been recorded although its reply was lost on the way.
         item = project.store.item(number)
         if repeated and item.answered_by == caller.name and _same(item, body.text):
             return item
@@ -467,7 +468,7 @@ def _same(item: InboxItem, text: str) -> bool:
 
 
 def _document(project: Project, item: InboxItem) -> doc.RequestDocument:
-    return doc.RequestDocument.model_validate(_remote(request_to_json(project, item)))
+    return doc.RequestDocument.model_validate(_remote(answering.request_to_json(project, item)))
 
 
 def _remote(request: Mapping[str, Any]) -> dict[str, Any]:

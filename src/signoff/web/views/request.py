@@ -10,15 +10,8 @@ from typing import Any, assert_never
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from signoff.app.answering import (
-    AnswerInput,
-    FileDraft,
-    answer_to_sign,
-    approve_edited,
-    file_to_edit,
-    record_answer,
-    request_to_json,
-)
+from signoff import errors as er
+from signoff.app import answering
 from signoff.app.hand_over import continue_run
 from signoff.app.history import form_of
 from signoff.app.project import Project
@@ -33,13 +26,6 @@ from signoff.core.requests import (
     request_word,
 )
 from signoff.documents.control_characters import CONTROL, json_text, shown_text
-from signoff.errors import (
-    InvalidAnswer,
-    RequestClosed,
-    SignoffError,
-    StaleApproval,
-    UnknownName,
-)
 from signoff.pages.html import Content, Markup, ago, join, run_path, sentence, tag, until
 from signoff.pages.markdown import is_markdown, rendered_files
 from signoff.pages.review import MOST_TEXT, review_context, shown_better, unified_html
@@ -82,7 +68,7 @@ class RequestPage:
     """The request as plain values."""
     now: float
     draft: Draft | None = None
-    file: FileDraft | None = None
+    file: answering.FileDraft | None = None
     """The file of an approval that its approver may edit first."""
     context: Markup | None = None
     """What helps to decide: findings, changes, the cost."""
@@ -119,9 +105,9 @@ def show_rendered(request: Request, project: OpenProject, number: int, index: in
 
 def _shown(project: Project, number: int, index: int) -> tuple[str, str]:
     """Returns the name and the whole of one of the texts that a request shows."""
-    shown = list(request_to_json(project, project.store.item(number))["shown"].items())
+    shown = list(answering.request_to_json(project, project.store.item(number))["shown"].items())
     if not 0 <= index < len(shown):
-        raise UnknownName("text", str(index), map(str, range(len(shown))))
+        raise er.UnknownName("text", str(index), map(str, range(len(shown))))
     name, value = shown[index]
     return name, shown_text(value)
 
@@ -138,12 +124,12 @@ def answer(
             proof=sent_proof(request, form, "assertion"),
         )
         answered = _record(project, item, form, given)
-    except SignoffError as error:
+    except er.SignoffError as error:
         draft = _draft(form, error)
         return _page(request, project, project.store.item(number), draft)
     catch_up(project, answered.run, repair=False)
     # The answer is recorded, whatever becomes of the run: its page shows how to continue it.
-    with suppress(SignoffError):
+    with suppress(er.SignoffError):
         continue_run(project, answered.run)
     return RedirectResponse(f"{run_path(answered.run)}?done={number}", 303)
 
@@ -157,7 +143,7 @@ def challenge(
     def compute() -> Mapping[str, Any] | None:
         item = project.store.item(number)
         answer = _sent_answer(project, item, form, caller.name)
-        item, stored = answer_to_sign(project, number, answer, _edited_content(form))
+        item, stored = answering.answer_to_sign(project, number, answer, _edited_content(form))
         if not needs_presence(form_of(project, item), stored["value"]):
             return None
         host = host_for_passkeys(request)
@@ -166,12 +152,15 @@ def challenge(
     return browser_options(compute)
 
 
-def _sent_answer(project: Project, item: InboxItem, form: FormFields, by: str) -> AnswerInput:
+def _sent_answer(
+    project: Project, item: InboxItem, form: FormFields, by: str
+) -> answering.AnswerInput:
     """Returns the answer in a form; raises `InvalidAnswer` if it does not say what it is about."""
     digest = form.one("digest")
+    # Without it, an approval would count for whatever the request shows by the time it arrives.
     if not digest:
-        raise InvalidAnswer("the digest of what was shown is missing; reload the page")
-    return AnswerInput(_value(project, item, form), form.one("text").strip(), by, digest)
+        raise er.InvalidAnswer("the digest of what was shown is missing; reload the page")
+    return answering.AnswerInput(_value(project, item, form), form.one("text").strip(), by, digest)
 
 
 def _edited_content(form: FormFields) -> str | None:
@@ -179,16 +168,19 @@ def _edited_content(form: FormFields) -> str | None:
     return form.one("content") if "content" in form.values else None
 
 
-def _record(project: Project, item: InboxItem, form: FormFields, given: AnswerInput) -> InboxItem:
+def _record(
+    project: Project, item: InboxItem, form: FormFields, given: answering.AnswerInput
+) -> InboxItem:
     content = _edited_content(form)
     if given.value is True and content is not None:
-        return approve_edited(project, item.id, given, content, form.one("file_digest"))
-    return record_answer(project, item.id, given)
+        return answering.approve_edited(project, item.id, given, content, form.one("file_digest"))
+    return answering.record_answer(project, item.id, given)
 
 
 def _value(project: Project, item: InboxItem, form: FormFields) -> object:
     match item.kind.answer_form:
         case AnswerForm.DECISION:
+            # Anything else is None, which is no answer and refused: no form approves by accident.
             return {"approve": True, "reject": False}.get(form.one("action"))
         case AnswerForm.PICKS:
             return _chosen(project, item, form)
@@ -197,22 +189,23 @@ def _value(project: Project, item: InboxItem, form: FormFields) -> object:
 
 
 def _chosen(project: Project, item: InboxItem, form: FormFields) -> dict[str, list[str]]:
-    questions = request_to_json(project, item)["questions"]
+    questions = answering.request_to_json(project, item)["questions"]
     chosen = {
         each["header"]: form.values.get(f"question-{n}", []) for n, each in enumerate(questions)
     }
     return {header: labels for header, labels in chosen.items() if labels}
 
 
-def _draft(form: FormFields, error: SignoffError) -> Draft:
+def _draft(form: FormFields, error: er.SignoffError) -> Draft:
     match error:
-        case RequestClosed():
+        case er.RequestClosed():
             problem, stale = sentence(f"Your answer was not recorded: {error}"), True
-        case StaleApproval():
+        case er.StaleApproval():
             words = f"This page was out of date, so your answer was not recorded: {error}"
             problem, stale = sentence(words), True
-        case InvalidAnswer():
+        case er.InvalidAnswer():
             problem, stale = sentence(str(error)), False
+        # A locked database is no fault of the answer; its page says so, and it can be sent again.
         case _:
             raise error
     return Draft(problem, form.one("text"), form.one("content") or form.one("value"), stale)
@@ -222,14 +215,14 @@ def _page(
     request: Request, project: Project, item: InboxItem, draft: Draft | None = None
 ) -> Response:
     row = current_row(project, project.store.row(item.run))
-    described = request_to_json(project, item)
+    described = answering.request_to_json(project, item)
     with followed_runs(request).look(project, row) as run:
         history = run.review
         page = RequestPage(
             request=described,
             now=project.clock.now(),
             draft=draft,
-            file=file_to_edit(project, item),
+            file=answering.file_to_edit(project, item),
             context=review_context(item.run, history) if history else None,
             better=shown_better(described, history) if history else {},
         )
@@ -242,13 +235,9 @@ def _page(
 def request_page(page: RequestPage) -> Iterator[Markup]:
     """Yields the parts of the page: what is shown on the left, the decision on the right."""
     request = page.request
-    yield tag(
-        "p",
-        tag("a", request["run"], href=run_path(request["run"])),
-        f" · {request['step']} · {request_word(request)} #{request['number']} · ",
-        ago(request["opened_at"], page.now),
-        class_="soft small",
-    )
+    run = tag("a", request["run"], href=run_path(request["run"]))
+    what = f" · {request['step']} · {request_word(request)} #{request['number']} · "
+    yield tag("p", run, what, ago(request["opened_at"], page.now), class_="soft small")
     yield tag("h1", _title(request))
     content = join([_prompt(request), join(shown(page)), page.context])
     form = tag("div", tag("div", _decision(page), class_="card decide"), class_="side", id="decide")
@@ -268,11 +257,8 @@ def _title(request: Mapping[str, Any]) -> str:
     if request.get("title"):
         return str(request["title"])
     prompt = str(request["prompt"]).strip()
-    return (
-        prompt
-        if len(prompt) <= _LONG and "\n" not in prompt
-        else request_word(request).capitalize()
-    )
+    short = len(prompt) <= _LONG and "\n" not in prompt
+    return prompt if short else request_word(request).capitalize()
 
 
 def _prompt(request: Mapping[str, Any]) -> Markup | None:
@@ -356,19 +342,12 @@ def _decision(page: RequestPage) -> Iterator[Markup]:
     yield tag("h2", "Your decision" if decides else "Your answer", class_="plain")
     deadline = request.get("deadline")
     if deadline is not None and deadline <= page.now:
-        yield tag(
-            "p",
-            sentence(f"The deadline passed, and {request['at_deadline']}"),
-            class_="notice stale",
-        )
+        words = sentence(f"The deadline passed, and {request['at_deadline']}")
+        yield tag("p", words, class_="notice stale")
         return
     if deadline is not None:
-        words = [
-            "Deadline ",
-            until(deadline, page.now),
-            sentence(f": then {request['at_deadline']}"),
-        ]
-        yield tag("p", words, class_="wait small")
+        then = sentence(f": then {request['at_deadline']}")
+        yield tag("p", "Deadline ", until(deadline, page.now), then, class_="wait small")
     yield _form(page)
     about = ["Your answer is bound to the digest ", tag("code", request["digest"][:SHORT]), "."]
     yield tag("p", about, class_="soft small")
@@ -380,11 +359,10 @@ def _answered(request: Mapping[str, Any], now: float) -> Markup:
         words = "This request was withdrawn: its run no longer needs an answer."
         return tag("p", words, class_="notice")
     value = answer["value"]
-    verdict = {True: "approved", False: "rejected"}.get(value) if isinstance(value, bool) else None
     text = f": {answer['text']}" if answer.get("text") else ""
-    decision = (
-        verdict or f"answered {json_text(value) if not isinstance(value, str) else value!r:.200}"
-    )
+    shown = value if isinstance(value, str) else json_text(value)
+    verdicts = {"true": "approved", "false": "rejected"}
+    decision = verdicts.get(shown) if isinstance(value, bool) else f"answered {shown!r:.200}"
     signer = (answer.get("presence") or {}).get("passkey")
     signed = f" (signed with passkey {signer})" if signer else ""
     line = [tag("b", f"{decision} by {answer['by'] or 'someone'}{signed}"), text, " · "]
@@ -427,7 +405,7 @@ def _approval(page: RequestPage) -> Iterator[Content]:
     )
 
 
-def _editor(file: FileDraft, draft: Draft | None) -> Iterator[Content]:
+def _editor(file: answering.FileDraft, draft: Draft | None) -> Iterator[Content]:
     # A browser must give back exactly this text if nothing is changed.
     if CONTROL.search(file.text) or len(file.text) > MOST_TEXT:
         words = f"{file.path} cannot be edited here; edit the file itself, then approve it."

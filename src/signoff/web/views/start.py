@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from signoff import errors as er
 from signoff.app.hand_over import ensure_worker, hand_over
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
@@ -20,15 +21,6 @@ from signoff.app.targets import REVIEW, CatalogEntry, find_workflow
 from signoff.core.args import BoundedInt, Param, missing
 from signoff.core.workflow import Workflow
 from signoff.documents.control_characters import json_text
-from signoff.errors import (
-    InvalidParams,
-    InvalidRunName,
-    InvalidWorkflow,
-    NameTaken,
-    NotAllowed,
-    Problem,
-    SignoffError,
-)
 from signoff.notation import NotationOption, OptionKind
 from signoff.pages.html import Content, Markup, run_path, section, tag
 from signoff.remedies import PassOption
@@ -121,12 +113,12 @@ def start_run(request: Request, project: OpenProject, caller: Operator, form: Se
     """Starts a run, which a worker drives."""
     if caller.agent:
         # A human may let a flow run its scripts, or start from any file.
-        raise NotAllowed("this form is for humans; agents start runs by the REST interface")
+        raise er.NotAllowed("this form is for humans; agents start runs by the REST interface")
     entered = {name: form.one(name) for name in form.values}
     shown = _form(project, form.one("target"), entered)
     try:
         row = _start(project, shown, form)
-    except SignoffError as error:
+    except er.SignoffError as error:
         return _page(request, project, replace(shown, errors=_field_errors(shown, error)))
     ensure_worker(project)
     return RedirectResponse(run_path(row), 303)
@@ -156,18 +148,19 @@ def _start(project: Project, shown: StartForm, form: FormFields) -> str:
     if name is not None:
         # Before everything else: it says so at its field, next to what else is wrong.
         checked_name(name)
+    # Everything is checked before a run exists, so a mistake leaves nothing behind.
     planned = plan(project.home.root, os.environ, shown.target, params, name=name, options=options)
     return hand_over(project, planned, name=name).name
 
 
-def _field_errors(shown: StartForm, error: SignoffError) -> dict[str, str]:
+def _field_errors(shown: StartForm, error: er.SignoffError) -> dict[str, str]:
     """Returns what is wrong by the field to correct; what belongs to no field has no name."""
     match error:
-        case InvalidParams():
+        case er.InvalidParams():
             fields = {missing(name).where: f"{PARAM}{name}" for name in shown.params}
-        case InvalidRunName() | NameTaken():
+        case er.InvalidRunName() | er.NameTaken():
             return {NAME: str(error)}
-        case InvalidWorkflow():
+        case er.InvalidWorkflow():
             fields = _option_places(shown, error)
         case _:
             return {"": error_message(error)}
@@ -180,7 +173,7 @@ def _field_errors(shown: StartForm, error: SignoffError) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in errors.items()}
 
 
-def _option_places(shown: StartForm, error: InvalidWorkflow) -> dict[str, str]:
+def _option_places(shown: StartForm, error: er.InvalidWorkflow) -> dict[str, str]:
     """Returns the fields of the files that were entered, and of the option that would help."""
     names = {each.name: f"{OPTION}{each.name}" for each in shown.options}
     places = {
@@ -196,7 +189,7 @@ def _option_places(shown: StartForm, error: InvalidWorkflow) -> dict[str, str]:
     return places | ({"": names[asked[0]]} if asked else {})
 
 
-def _words(problem: Problem) -> str:
+def _words(problem: er.Problem) -> str:
     return f"{problem.what}; {problem.remedy}" if problem.remedy else problem.what
 
 

@@ -1,4 +1,3 @@
-import json
 import sys
 from pathlib import Path
 
@@ -66,14 +65,6 @@ def test_a_person_can_be_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert "#1 manual work: Facts: sipwell is an app for the phone." in printed.out
     assert printed.err.endswith("Run these commands in the demo's folder: cd signoff-demo\n")
-
-
-def test_programs_get_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    """No other output may get into it."""
-    assert main(["demo", "--agent", "stand-in", "--folder", "place", "--json"]) == 0
-
-    printed = json.loads(capsys.readouterr().out)
-    assert [sum(each["open"].values()) for each in printed["rounds"]] == [2, 1, 0]
 
 
 def test_without_the_model_it_says_how_to_get_it_and_makes_nothing(

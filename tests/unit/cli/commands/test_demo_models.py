@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,6 @@ def test_the_list_says_what_is_here_and_what_it_is(capsys: pytest.CaptureFixture
     assert "judges nothing" in printed
 
 
-def test_the_list_speaks_json(capsys: pytest.CaptureFixture[str], models: Path) -> None:
-    """Scripts look at `state`."""
-    assert main(["models", "list", "--json"]) == 0
-
-    (model,) = json.loads(capsys.readouterr().out)
-    assert (model["name"], model["state"]) == ("smollm2-135m", "missing")
-    assert model["path"] == str(models / SMOLLM2.file)
-
-
 def test_removing_tells_what_it_freed(capsys: pytest.CaptureFixture[str], models: Path) -> None:
     """Disk space is why people do it."""
     with (models / SMOLLM2.file).open("wb") as file:
@@ -44,13 +34,6 @@ def test_removing_tells_what_it_freed(capsys: pytest.CaptureFixture[str], models
     first, second = capsys.readouterr().out.splitlines()
     assert first.endswith("5 MB freed")
     assert second == "smollm2-135m is not installed"
-
-
-@pytest.mark.parametrize("verb", ["pull", "rm"])
-def test_a_wrong_name_is_a_mistake_of_usage(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, with the right names."""
-    assert main(["models", verb, "gpt"]) == 2
-    assert "smollm2-135m" in capsys.readouterr().err
 
 
 def test_a_model_that_cannot_be_fetched_is_one_line(

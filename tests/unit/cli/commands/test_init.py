@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -79,38 +78,3 @@ def test_a_home_elsewhere_is_named_as_it_is_found_from_here(
     assert f"created {elsewhere}/reviews/flows/docs.yaml\n" in output.out
     assert f"created {elsewhere}/docs-goal.yaml\n" in output.out
     assert output.err.startswith(f"next: cd {elsewhere}\n")
-
-
-def test_json_names_every_file_and_the_next_commands(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    """Scripts that set up projects continue from there."""
-    assert main(["init", "--preset", "docs", "--json"]) == 0
-
-    output = json.loads(capsys.readouterr().out)
-    assert output["preset"] == "docs"
-    assert str(folder / ".signoff" / "flows" / "docs.yaml") in output["created"]
-    assert output["kept"] == []
-    assert [line.split()[1] for line in output["next"]] == ["validate", "run"]
-
-
-def test_the_list_makes_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    """Listing presets creates nothing."""
-    assert main(["init", "--list"]) == 0
-    assert main(["init", "--list", "--json"]) == 0
-
-    table, _, document = capsys.readouterr().out.partition("[")
-    names = ["docs", "code", "stories", "review", "contract", "profile", "skill"]
-    assert [line.split()[0] for line in table.splitlines()[1:]] == names
-    assert [each["name"] for each in json.loads(f"[{document}")] == names
-    assert list(folder.iterdir()) == []
-
-
-def test_a_wrong_preset_is_a_mistake_of_usage(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    """Exit code 2, with the right names, and nothing created."""
-    assert main(["init", "--preset", "poems"]) == 2
-
-    assert "stories" in capsys.readouterr().err
-    assert list(folder.iterdir()) == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.manual import ManualAgent
+from signoff.agents.base import ManualAgent
 from signoff.core.outcome import Status
 from signoff.flows.model import AdjudicationConfig
 from signoff.testing import ScriptedAgent

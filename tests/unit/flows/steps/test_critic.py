@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.manual import ManualAgent
+from signoff.agents.base import ManualAgent
 from signoff.core.outcome import Status
 from signoff.store.rundir.answers import decode_form
 from signoff.store.sqlite import MemoryStore

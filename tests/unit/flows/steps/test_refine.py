@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.manual import ManualAgent
+from signoff.agents.base import ManualAgent
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
 from signoff.review.work_order import Edit, EditKind, format_work_order

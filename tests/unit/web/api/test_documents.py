@@ -87,18 +87,6 @@ async def test_a_generated_client_takes_a_review_to_its_sign_off(
     assert list(artifact.files.additional_properties.values()) == ["Good coffee.\n"]
 
 
-@pytest.mark.slow
-async def test_a_generated_client_gets_problems_as_values(
-    app: PageApp, access: Access, generated: ModuleType
-) -> None:
-    """The kind of an error is data, not a text to search in."""
-    client = TypedClient(generated, app, access.new_token("ann", AccessScope.READ))
-
-    problem = await client.call("runs", "get_run", "missing")
-
-    assert (problem.kind, problem.status) == ("UnknownName", 404)
-
-
 def test_the_description_is_complete(app: PageApp) -> None:
     """Authors of clients have nothing else to read."""
     description = app.routes.openapi()

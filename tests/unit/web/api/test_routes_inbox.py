@@ -1,9 +1,3 @@
-import asyncio
-import json
-import sqlite3
-from contextlib import closing
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,14 +5,9 @@ import pytest
 
 from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
-from signoff.core.outcome import Status
 from signoff.core.requests import Approval
 from signoff.mcp.replies import part_of_run
-from signoff.store.sqlite import SqliteStore
-from signoff.web.access import Access, AccessScope
-from signoff.web.server import create_app
 from signoff.web.views.request import RequestPage, request_page
-from tests.store_suite.journal_writer import new_request, start_run
 from tests.unit.web.page_reader import PageReader
 from tests.unit.web.review_project import work
 from tests.unit.web.views.test_request import waiting as ask
@@ -60,28 +49,6 @@ async def test_an_answer_to_something_else_is_refused(
     assert (await shown(program))["state"] == "open"
 
 
-async def test_an_answer_needs_the_digest(program: httpx.AsyncClient, waiting: str) -> None:
-    """A program must not approve what it has not read."""
-    request = await shown(program)
-
-    refused = await program.post(f"/api/v1/inbox/{request['number']}/answer", json={"value": True})
-
-    assert (refused.status_code, refused.json()["kind"]) == (422, "InvalidRequest")
-
-
-async def test_of_two_answers_the_first_counts(program: httpx.AsyncClient, waiting: str) -> None:
-    """Two people may decide at once."""
-    request = await shown(program)
-    path = f"/api/v1/inbox/{request['number']}/answer"
-    yes = {"digest": request["digest"], "value": True, "resume": False}
-
-    first = await program.post(path, json=yes)
-    second = await program.post(path, json={**yes, "value": False, "text": "No."})
-
-    assert first.status_code == 200
-    assert (second.status_code, second.json()["kind"]) == (409, "RequestClosed")
-
-
 async def test_a_repeated_answer_with_the_same_key_is_no_second_answer(
     program: httpx.AsyncClient, waiting: str
 ) -> None:
@@ -98,19 +65,6 @@ async def test_a_repeated_answer_with_the_same_key_is_no_second_answer(
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json()["answer"] == again.json()["answer"]
     assert (other.status_code, other.json()["kind"]) == (422, "KeyReused")
-
-
-async def test_answers_with_one_key_at_once_are_one_answer(
-    program: httpx.AsyncClient, waiting: str
-) -> None:
-    """The first one may not lose to its own repetition."""
-    request = await shown(program)
-    path = f"/api/v1/inbox/{request['number']}/answer"
-    body = {"digest": request["digest"], "value": True, "resume": False}
-
-    sent = [program.post(path, json=body, headers={"idempotency-key": "a"}) for _ in range(12)]
-
-    assert {each.status_code for each in await asyncio.gather(*sent)} == {200}
 
 
 @pytest.mark.parametrize(
@@ -131,65 +85,11 @@ async def test_only_true_with_enough_of_the_digest_approves(
     assert (await shown(program))["number"] == request["number"]
 
 
-async def test_a_request_shows_no_path_of_the_machine(
-    project: Project, program: httpx.AsyncClient, waiting: str
-) -> None:
-    """A token for a script on another machine is no map of this one."""
-    assert str(project.home.root) not in json.dumps(await shown(program))
-
-
 async def test_an_unknown_request_is_not_found(program: httpx.AsyncClient) -> None:
     """And a number that no database has is no error of the server."""
     assert (await program.get("/api/v1/inbox/99")).status_code == 404
     assert (await program.get(f"/api/v1/inbox/{10**17}")).status_code == 404
     assert (await program.get(f"/api/v1/inbox/{10**30}")).status_code == 422
-
-
-def client_of(project: Project, access: Access, store: SqliteStore) -> httpx.AsyncClient:
-    """Returns a client of a server with its own database, in which an approval is pending."""
-    form = '{"kind":"approval","prompt":"Ship it?","options":[],"shown":{}}'
-    item = new_request(kind="approval", form=form, digest="shown1234567")
-    start_run(store, "first").append(status=Status.WAITING, release=True, opened=[item])
-    app = create_app(replace(project, store=store), access)
-    headers = {"authorization": f"Bearer {access.new_token('ann', AccessScope.DECIDE)}"}
-    transport = httpx.ASGITransport(app)
-    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
-
-
-async def test_a_locked_database_is_no_lost_answer(
-    project: Project, access: Access, tmp_path: Path
-) -> None:
-    """The client gets a time to try again, nothing is recorded by half, and reading works."""
-    store = SqliteStore(tmp_path / "locked.db", busy_timeout=0.01)
-    body = {"digest": "shown1234567", "value": True, "resume": False}
-    async with client_of(project, access, store) as client:
-        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            busy = await client.post("/api/v1/inbox/1/answer", json=body)
-            read = await client.get("/api/v1/inbox/1")
-        again = await client.post("/api/v1/inbox/1/answer", json=body)
-
-    assert (busy.status_code, busy.json()["kind"]) == (503, "StoreBusy")
-    assert busy.headers["retry-after"] == "1"
-    assert read.json()["state"] == "open"
-    assert again.json()["answer"]["by"] == "ann"
-    store.close()
-
-
-async def test_of_many_answers_at_once_one_counts(
-    project: Project, access: Access, tmp_path: Path
-) -> None:
-    """Two people press the button in the same second."""
-    store = SqliteStore(tmp_path / "many.db")
-
-    async with client_of(project, access, store) as client:
-        path, body = "/api/v1/inbox/1/answer", {"digest": "shown1234567", "resume": False}
-        answers = await asyncio.gather(
-            *(client.post(path, json={**body, "value": each % 2 == 0}) for each in range(10))
-        )
-
-    assert sorted(each.status_code for each in answers) == [200, *[409] * 9]
-    store.close()
 
 
 async def test_a_program_rejects_but_never_approves_what_needs_a_signature(

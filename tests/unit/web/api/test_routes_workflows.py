@@ -62,22 +62,6 @@ async def test_a_started_run_is_queued_for_a_worker(program: httpx.AsyncClient) 
     assert (await program.get(started.headers["location"])).json()["run"] == "first"
 
 
-async def test_a_repeated_start_with_the_same_key_starts_nothing(
-    project: Project, program: httpx.AsyncClient
-) -> None:
-    """Every run costs money."""
-    headers, body = {"idempotency-key": "once"}, {"target": TARGET}
-
-    first = await program.post("/api/v1/runs", json=body, headers=headers)
-    again = await program.post("/api/v1/runs", json=body, headers=headers)
-    other = await program.post("/api/v1/runs", json=START, headers=headers)
-
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert first.json()["run"] == again.json()["run"]
-    assert other.json()["kind"] == "KeyReused"
-    assert len(project.store.rows()) == 1
-
-
 async def test_starts_with_one_key_at_once_start_one_run(
     project: Project, program: httpx.AsyncClient
 ) -> None:

@@ -155,14 +155,6 @@ async def test_names_and_options_have_their_errors_at_their_field(
     assert len(project.store.rows()) == 1
 
 
-async def test_labels_are_words(browser: httpx.AsyncClient) -> None:
-    """Names of options and parameters are for command lines."""
-    page = PageReader((await browser.get(address("skill:planner"))).text)
-
-    assert "State dir" in page.text
-    assert "state_dir" not in page.text
-
-
 async def test_only_workflows_of_the_list_can_be_started(
     project: Project, browser: httpx.AsyncClient
 ) -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.agents.answer_file import format_entry, read_entries
-from signoff.agents.cassette import Mode
+from signoff.agents.answer_file import Mode, format_entry, read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -59,20 +58,6 @@ async def test_a_cassette_is_readable(file: Path) -> None:
     assert "text: |-\n    Two\n    lines." in text
 
 
-async def test_equal_requests_are_answered_in_recorded_order(file: Path) -> None:
-    """A loop may send the same prompt twice and continue because the second answer differs."""
-    first = box(file, "bad", "good")
-    for _ in range(2):
-        await ask(first)
-
-    again = box(file, mode="replay")
-    texts = [(await ask(again)).text for _ in range(2)]
-
-    assert texts == ["bad", "good"]
-    with pytest.raises(AgentBadRequest, match="holds 2 answers"):
-        await ask(again)
-
-
 async def test_equal_requests_of_different_calls_get_their_own_answers(file: Path) -> None:
     """The order of requests in a fan-out varies from run to run."""
     calls = [Call("run", EffectId(f"critics[{n}]/ask#1")) for n in range(2)]
@@ -97,17 +82,6 @@ async def test_a_changed_request_is_reported_with_a_diff(file: Path) -> None:
     assert "-  Be brief." in lines
     assert "+  Be long." in lines
     assert not any(line.startswith(("-", "+")) and "small" in line for line in lines)
-
-
-async def test_only_missing_answers_are_requested(file: Path) -> None:
-    """Adding a step must not bill the other steps again."""
-    await ask(box(file, "one"), "First.")
-
-    agent = box(file, "two")
-    texts = [(await ask(agent, prompt)).text for prompt in ("First.", "Second.")]
-
-    assert texts == ["one", "two"]
-    assert len(read_entries(file)) == 2
 
 
 async def test_recording_again_replaces_only_the_entries_of_that_agent(file: Path) -> None:
