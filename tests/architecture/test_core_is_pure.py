@@ -19,7 +19,7 @@ PURE_STDLIB = frozenset(
     """.split()
 )
 OWN = ("signoff.core", "signoff.errors", "signoff.remedies", "signoff.tagged_json")
-COMPUTES_ONLY = {"codec.py": {"orjson"}, "digest.py": {"orjson"}}
+COMPUTES_ONLY = {"codec.py": {"orjson"}}
 
 CLOCK_READS = frozenset(
     "datetime.now datetime.utcnow datetime.today date.today "

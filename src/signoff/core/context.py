@@ -102,7 +102,7 @@ class EffectPort(Protocol):
         """Returns what the run has cost so far."""
 
     def before_plain_code(self) -> Awaitable[None]:
-        """Prepares for code that may change the outside world or block, without an effect."""
+        """Prepares for code that may change the outside world without an effect."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from enum import StrEnum
-from types import NoneType
 from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from signoff.errors import NotSerialisable
 
@@ -26,19 +22,11 @@ if TYPE_CHECKING:
 SHORT = 12
 """Characters of a digest that humans see."""
 
-_ALIKE = frozenset({str, int, bool, NoneType})
-_NESTS = frozenset({dict, list, tuple})
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: Any) -> str:
     """Returns the sha256 of a JSON value in canonical form."""
-    try:
-        if _is_written_alike(value):
-            # As in most calls: so the fastest library is used.
-            return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    except (TypeError, RecursionError):
-        pass  # half a character, a large number, or a key that is not a text
     try:
         text = _canonical.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -47,16 +35,6 @@ def digest(value: Any) -> str:
             "dicts with string keys"
         ) from error
     return text_digest(text)
-
-
-def _is_written_alike(value: Any) -> bool:
-    """Whether every JSON library writes a value alike; numbers with a point they do not."""
-    kind = type(value)
-    if kind not in _NESTS:
-        return kind in _ALIKE or isinstance(value, StrEnum)
-    items = value.values() if kind is dict else value
-    # Most values are not nested, and those need no call.
-    return all(_is_written_alike(each) for each in items if type(each) not in _ALIKE)
 
 
 def text_digest(text: str) -> str:

@@ -201,14 +201,9 @@ class AttemptEffects:
             self._log.add(ctx.scope, text)
 
     async def before_plain_code(self) -> None:
-        """Prepares for code that may change the outside world or block, without an effect."""
+        """Prepares for code that may change the outside world without an effect."""
         # Otherwise a process that is killed in its second attempt would start with the first again.
         await self._journal.durable()
-        self._services.may_block()
-
-    def may_block(self) -> None:
-        """Prepares the engine for ordinary code that may block the event loop."""
-        self._services.may_block()
 
     def when_answering(self, scope: str, notify: Callable[[], None]) -> None:
         """Calls `notify` when an agent begins to answer a request of a scope, or fails to."""

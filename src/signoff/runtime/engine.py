@@ -150,7 +150,6 @@ class Engine:
             gates=gates,
             observers=tuple(observers),
             backoff=backoff or Backoff(),
-            may_block=self._heartbeat.begin,
             default_roles=default_roles or {},
             presence=presence,
         )

@@ -13,7 +13,6 @@ fills the provider's prompt cache: if all started at once, each would pay for th
 from __future__ import annotations
 
 import asyncio
-import inspect
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -101,8 +100,6 @@ class FanOut:
         """Runs all items and returns their results in order."""
         items = list(self.fan.items)
         self._begin(items)
-        if not inspect.iscoroutinefunction(self.fan.handler):
-            self.effects.may_block()
         scopes = [f"{self.identity}[{index}]" for index in range(len(items))]
         if not self.journal.state.adopted:
             # With a changed definition, they may make other requests.

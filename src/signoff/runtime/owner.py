@@ -93,9 +93,7 @@ def pause_after(failures: int) -> float:
 class Heartbeat:
     """A thread that renews this process's leases and hears requests to cancel.
 
-    It is a thread because code that blocks the event loop must not lose its run. Starting one
-    takes as long as some runs do, so it starts only when it first has to look, or before an
-    ordinary function is called, which may block the loop.
+    It is a thread because code that blocks the event loop must not lose its run.
     """
 
     def __init__(
@@ -108,14 +106,13 @@ class Heartbeat:
         self._stop = threading.Event()
         self._wake = threading.Event()
         """Set when the thread has something to do before its time."""
-        self._later: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last = 0.0
         """When the owner was last announced."""
         self._thread: threading.Thread | None = None
 
     def start(self, *, announce: bool = True) -> None:
-        """Announces the owner and will soon begin to beat; a second call does nothing.
+        """Announces the owner and begins to beat; a second call does nothing.
 
         Taking a run announces its owner too, so `announce` can be False before that.
         """
@@ -124,20 +121,18 @@ class Heartbeat:
         loop = asyncio.get_running_loop()
         if self._loop is loop:
             return
-        if self._loop is not None:
-            # That loop has ended: its timer never fires, and its thread has no loop to call.
-            self._end()
+        # The loop of an earlier thread has ended, so that thread has nothing left to call.
+        self._end()
         if announce:
             self._store.beat(self._owner, LEASE_SECONDS)
         self._last = self._clock.monotonic()
         self._loop = loop
         self._stop.clear()
-        self._later = loop.call_later(LOOK_SECONDS, self._start_thread, loop, 0.0)
-
-    def begin(self) -> None:
-        """Begins to beat, if a run was started: the event loop may be blocked from now on."""
-        if self._later is not None and self._loop is not None:
-            self._start_thread(self._loop, LOOK_SECONDS)
+        self._wake.clear()
+        self._thread = threading.Thread(
+            target=self._beat, args=(loop,), name="signoff-heartbeat", daemon=True
+        )
+        self._thread.start()
 
     def stop(self) -> None:
         """Ends the thread and forgets the owner."""
@@ -149,36 +144,28 @@ class Heartbeat:
         with suppress(StoreBusy, WriteFailed):
             self._store.leave(self._owner)
 
-    def _start_thread(self, loop: asyncio.AbstractEventLoop, wait: float) -> None:
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
-        self._thread = threading.Thread(
-            target=self._beat, args=(loop, wait), name="signoff-heartbeat", daemon=True
-        )
-        self._thread.start()
-
     def _end(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
         self._stop.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-        self._later = self._loop = self._thread = None
+        self._loop = self._thread = None
 
-    def _beat(self, loop: asyncio.AbstractEventLoop, wait: float) -> None:
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         # A signal that this thread received would not wake the event loop's own, and a Ctrl-C
         # would be noticed only when something else happens.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        # Most runs that are resumed end before the first look, and need no second connection.
+        if self._is_stopped_after(LOOK_SECONDS):
+            return
         with subscribed(self._store.listener(), [Topic.CANCEL], self._wake.set) as is_told:
-            self._beat_until_stopped(loop, wait, is_told)
+            self._beat_until_stopped(loop, is_told)
 
     def _beat_until_stopped(
-        self, loop: asyncio.AbstractEventLoop, wait: float, is_told: Callable[[], bool]
+        self, loop: asyncio.AbstractEventLoop, is_told: Callable[[], bool]
     ) -> None:
         store: Store | None = None
-        failures = 0
+        failures, wait = 0, 0.0
         while not self._is_stopped_after(wait):
             wait = LOOK_SECONDS
             try:

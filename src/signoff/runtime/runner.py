@@ -193,7 +193,6 @@ class Attempt:
     async def _conditions(
         self, which: Literal["preconditions", "postconditions"], ctx: StepContext
     ) -> transitions.Fact:
-        self.effects.may_block()
         conditions = getattr(self.step, which)
         broken = f"{which} of step {self.step.id!r} not met"
         try:

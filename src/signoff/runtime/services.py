@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -135,8 +135,6 @@ class EngineServices:
     gates: Mapping[str, AgentGate]
     observers: tuple[Observer, ...]
     backoff: Backoff
-    may_block: Callable[[], None]
-    """Called before user code that may block the event loop."""
     default_roles: Mapping[str, str]
     """Agents by role, for roles that neither the settings nor the workflow assign."""
     presence: bool = False

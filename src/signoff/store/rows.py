@@ -111,13 +111,8 @@ def inbox_item(values: Iterable[Any]) -> InboxItem:
 
 def inbox_lines(rows: Sequence[tuple[Any, ...]]) -> list[InboxLine]:
     """Returns what a list shows of requests, from these columns."""
-    # Thousands of requests may be open, so this calls as little as possible for each.
-    kinds = {kind: _parse_enum(RequestKind, kind) for kind in {row[3] for row in rows}}
-    line = InboxLine._make
-    return [
-        line((number, run, step, kinds[kind], prompt, opened_at, deadline))
-        for number, run, step, kind, prompt, opened_at, deadline in rows
-    ]
+    lines = map(InboxLine._make, rows)
+    return [line._replace(kind=_parse_enum(RequestKind, line.kind)) for line in lines]
 
 
 @cache

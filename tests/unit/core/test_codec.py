@@ -40,17 +40,6 @@ class Point:
 Pair = namedtuple("Pair", "one two")
 
 
-def test_a_short_value_is_plain_json() -> None:
-    """The journal can be read with any JSON tool."""
-    blobs: Blobs = {}
-
-    text = encode({"a": [1, 2.5, None, True, "ä"]}, blobs)
-
-    assert json.loads(text) == {"a": [1, 2.5, None, True, "ä"]}
-    assert "ä" in text
-    assert blobs == {}
-
-
 def test_a_long_text_is_stored_once_as_a_blob() -> None:
     """An artifact seen by many steps would otherwise be stored many times."""
     blobs: Blobs = {}
@@ -161,13 +150,6 @@ def test_a_value_comes_back_as_the_standard_library_would_give_it(value: Any) ->
     stored = encode([value], {})
 
     assert repr(json.loads(stored)) == repr(json.loads(json.dumps([value])))
-
-
-def test_keys_keep_their_order() -> None:
-    """A table whose columns change places at a restart looks like another one."""
-    value = {"b": 1, "a": {"z": 1, "y": 2}, "ä": 3}
-
-    assert encode(value, {}) == '{"b":1,"a":{"z":1,"y":2},"ä":3}'
 
 
 def test_nesting_is_stored_up_to_a_limit_that_can_always_be_read_back() -> None:

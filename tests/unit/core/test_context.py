@@ -182,30 +182,6 @@ async def test_a_file_name_may_hold_brackets(ctx: StepContext, port: RecordingPo
     assert port.effects[0].key == "write:notes(1).md"
 
 
-async def test_a_wait_holds_the_whole_request(ctx: StepContext, port: RecordingPort) -> None:
-    """The inbox shows it in another process, days later."""
-    question = Question("Which tone?", deadline=timedelta(hours=1), default="calm")
-
-    await ctx.wait(question, key="tone")
-
-    assert port.effects == [Effect(EffectKind.WAIT, "tone", question.to_json())]
-
-
-async def test_a_fan_out_is_handed_over_whole(ctx: StepContext, port: RecordingPort) -> None:
-    """Concurrency, retries, and what happens to failures."""
-
-    def each(ctx: StepContext, item: int) -> int:
-        return item
-
-    await ctx.map([1, 2], each)
-    await ctx.map([], each, key="k", concurrency=3, retries=2, on_failure="keep")
-
-    assert port.fans == [
-        FanOutCall([1, 2], each, "map", None, 0, "raise"),
-        FanOutCall([], each, "k", 3, 2, "keep"),
-    ]
-
-
 async def test_a_run_can_be_parked_until_or_for(ctx: StepContext, port: RecordingPort) -> None:
     """`for` counts from the recorded time, so a replay waits for the same moment."""
     await ctx.park(datetime.fromtimestamp(NOON + 5, UTC))
@@ -229,24 +205,6 @@ def test_a_run_is_not_parked_until_who_knows_when(
     assert port.parked == []
 
 
-def test_time_is_the_same_wherever_the_run_is_resumed(ctx: StepContext) -> None:
-    """Local time in a prompt would differ on a machine in another zone."""
-    now = ctx.now()
-
-    assert now == datetime.fromtimestamp(NOON, UTC)
-    assert now.tzinfo is UTC
-
-
-def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: RecordingPort) -> None:
-    """Random numbers have to be repeatable, and progress has to be visible."""
-    ctx.progress("half way")
-    ctx.log("done")
-
-    assert port.lines == [("", "done")]
-    assert ctx.random().random() == Random(7).random()
-    assert port.messages == ["half way"]
-
-
 @pytest.mark.parametrize(
     "use",
     [
@@ -266,9 +224,3 @@ def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepConte
     """A test of a handler with a bare context should not end in an AttributeError."""
     with pytest.raises(UsageError, match="built by hand"):
         use(StepContext("draft"))
-
-
-def test_progress_needs_no_observer() -> None:
-    """A handler that is tested by hand has no observers."""
-    StepContext("draft").progress("half way")
-    StepContext("draft").log("half way")

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from signoff.core.delta import Append, Revision, apply, diff
-from signoff.core.frozen import FrozenDict, FrozenList, freeze
+from signoff.core.frozen import FrozenList, freeze
 from signoff.errors import BadHandlerResult, NotSerialisable
 
 
@@ -136,35 +136,10 @@ def test_a_recorded_delta_does_not_follow_the_handlers_own_list() -> None:
     assert delta == {"set": {"log": ["a"]}, "append": {"more": ["a"]}}
 
 
-def test_unchanged_values_are_shared_not_copied() -> None:
-    """A step over a large state must not pay for what it leaves alone."""
-    before = freeze({"big": [1, 2, 3], "n": 1})
-
-    after = apply(before, {"set": {"n": 2}})
-
-    assert after["big"] is before["big"]
-    assert apply(before, {}) is before
-
-
-def test_the_state_after_a_delta_is_read_only() -> None:
-    """Also when the delta was read back from the journal as ordinary lists and dicts."""
-    after = apply({"old": 1}, {"set": {"a": {"b": [1]}}, "append": {"log": [[1]]}})
-
-    assert type(after) is FrozenDict
-    assert type(after["a"]["b"]) is FrozenList
-    assert type(after["log"][0]) is FrozenList
-
-
 def test_a_value_that_cannot_be_stored_is_named_by_its_key() -> None:
     """The author has to find it among everything the handler returned."""
     with pytest.raises(NotSerialisable, match=r"state 'found': this set cannot be stored"):
         diff(freeze({}), {"fine": 1, "found": {1, 2}})
-
-
-def test_a_key_that_is_not_a_string_is_refused() -> None:
-    """After a restart the state would have the key "1" instead of 1."""
-    with pytest.raises(NotSerialisable, match="keys must be strings"):
-        diff(freeze({}), {1: "one"})  # type: ignore[dict-item]  # what untyped handlers return
 
 
 LEDGER = {"round": 1, "entries": [{"id": "a", "n": 1}, {"id": "b"}, {"id": "c"}]}

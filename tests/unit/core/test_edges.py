@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.core.edges import DEFAULT_BOUND, ERROR, EdgeTable, as_edge, edge_table, gate_name
+from signoff.core.edges import DEFAULT_BOUND, ERROR, EdgeTable, edge_table, gate_name
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 
@@ -49,23 +49,6 @@ def test_an_outcome_is_looked_up_by_its_own_edge_then_by_the_default() -> None:
     assert edges.get("b", ERROR) is not None
     assert edges.get("a", ERROR) is None
     assert edges.get("a", gate_name("yes")) is None
-
-
-def test_a_target_in_short_form_is_an_edge_with_nothing_special() -> None:
-    """`"b"` and `Edge("b")` mean the same."""
-    full = Edge("b", 3)
-
-    assert as_edge("b") == Edge("b")
-    assert as_edge(None) == Edge(None)
-    assert as_edge(full) is full
-
-
-def test_a_straight_line_has_no_loops() -> None:
-    """Nothing is counted where nothing repeats."""
-    steps = [StepDef("a", next={OK: "b", FAIL: "c"}), StepDef("b", next={OK: "c"}), StepDef("c")]
-
-    assert loops(*steps) == set()
-    assert all(not edge.counted and edge.bound is None for edge in table(*steps))
 
 
 def test_a_step_that_leads_to_itself_loops() -> None:

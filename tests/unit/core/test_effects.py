@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from signoff.core.effects import AgentRequest, CommandResult, Reply, scope_of
+from signoff.core.effects import AgentRequest, Reply, scope_of
 from signoff.core.spend import Usage
 
 
@@ -59,9 +59,3 @@ def test_a_stored_reply_comes_back_the_same(reply: Reply) -> None:
 def test_a_short_reply_is_stored_short() -> None:
     """Most replies are a text and nothing else."""
     assert Reply("hi").to_json() == {"text": "hi"}
-
-
-def test_a_command_is_ok_when_it_exits_with_zero() -> None:
-    """Whatever it printed."""
-    assert CommandResult(0, "", "warning").ok
-    assert not CommandResult(1, "fine", "").ok

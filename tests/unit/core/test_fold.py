@@ -52,11 +52,6 @@ def test_a_started_run_is_at_its_entry_step() -> None:
     assert type(state.params["n"]) is FrozenList
 
 
-def test_a_state_without_a_step_has_no_visits() -> None:
-    """Before its first event a run is in no step."""
-    assert RunState().visit == 0
-
-
 def test_a_stopped_run_says_how_why_and_until_when() -> None:
     """Its working time is no longer counted."""
     state = state_after(ev.RunStopped(Status.PARKED, "quota", 500.0, at=130.0))
@@ -243,26 +238,6 @@ def test_a_finished_step_hands_over_to_the_next() -> None:
     assert state.spend.usd == 0.5
     assert state.visit_spend == Spend()
     assert state.spend.seconds == 50.0
-
-
-def test_a_step_entered_again_counts_its_visits() -> None:
-    """Handlers and files are distinguished by it."""
-    state = state_after(
-        ev.StepFinished(Outcome.OK, "a/ok", "b"),
-        ev.StepFinished(Outcome.ITERATE, "b/iterate", "a", counted=True),
-        ev.StepFinished(Outcome.OK, "a/ok", "b"),
-    )
-
-    assert state.visits == {"a": 2, "b": 2}
-    assert state.counters == {"b/iterate": 1}
-
-
-def test_the_last_step_of_a_run_is_where_it_stays() -> None:
-    """A finished run can still say where it finished."""
-    state = state_after(ev.StepFinished(Outcome.OK, "a/ok"), ev.RunStopped(Status.COMPLETED))
-
-    assert state.step == "a"
-    assert state.visits == {"a": 1}
 
 
 def test_counters_are_reset_before_the_edge_taken_is_counted() -> None:

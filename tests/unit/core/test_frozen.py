@@ -202,29 +202,3 @@ def nested(levels: int) -> Any:
     for _ in range(levels):
         value = [value]
     return value
-
-
-@pytest.mark.parametrize(
-    ("head", "tail", "texts"),
-    [
-        ([], [], True),
-        (["a"], ["b"], True),
-        (["a"], [1], False),
-        ([1], ["b"], False),
-        (["a"], [None], False),
-        ([["a"]], ["b"], False),
-    ],
-)
-def test_a_list_made_longer_knows_whether_all_of_it_is_text(
-    head: list[Any], tail: list[Any], texts: bool
-) -> None:
-    """Only equal texts are always the same JSON; 1, 1.0 and true are three values."""
-    short = freeze(head)
-
-    longer = short.followed_by(freeze(tail))
-
-    assert longer == [*head, *tail]
-    assert type(longer) is FrozenList
-    assert longer.only_texts is texts
-    assert freeze([*head, *tail]).only_texts is texts
-    assert short == head

@@ -161,15 +161,6 @@ def test_a_default_is_something_a_human_could_have_answered(
         make(deadline=timedelta(hours=1), default=default)
 
 
-def test_a_default_option_is_stored_by_its_label() -> None:
-    """The handler compares with the label; one that wants a text gets the deadline's."""
-    options = [Option("Yes"), Option("No", requires_input=True)]
-
-    form = Choice("Ship?", options, deadline=timedelta(hours=1), default="no").to_json()
-
-    assert default_answer(form) == {"value": "No", "text": "deadline passed"}
-
-
 def test_a_default_response_is_read_like_a_given_one() -> None:
     """A handler that asked by schema works with the parsed value."""
     schema = {"type": "object"}
@@ -272,15 +263,6 @@ def test_every_kind_of_request_has_a_form_of_answer() -> None:
         "questions": AnswerForm.PICKS,
         "response": AnswerForm.WORK,
     }
-
-
-def test_a_form_names_edits_only_if_they_are_accepted() -> None:
-    """Few requests accept edits, and every form is stored and shown."""
-    strict = Approval("Ship?", path="a.md", edits="refuse")
-
-    assert strict.to_json() == Approval("Ship?", path="a.md").to_json()
-    assert "edits" not in strict.to_json()
-    assert Approval("Ship?", path="a.md", edits="accept").to_json()["edits"] == "accept"
 
 
 @pytest.mark.parametrize(

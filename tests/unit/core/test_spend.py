@@ -62,16 +62,6 @@ def test_the_tokens_of_a_call_are_unknown_when_either_half_is() -> None:
     assert Usage().to_json() == {}
 
 
-def test_known_calls_add_up() -> None:
-    """The total is what was reported."""
-    spend = Spend()
-
-    spend.add(Usage(1, 2, 0.25))
-    spend.add(Usage(3, 4, 0.5))
-
-    assert (spend.tokens, spend.usd) == (10, 0.75)
-
-
 @pytest.mark.parametrize("usage", [None, Usage(), Usage(1, None, None)])
 def test_one_unknown_call_makes_the_total_unknown(usage: Usage | None) -> None:
     """Unknown is not nothing: showing the rest as the total would be a lie."""
@@ -92,14 +82,6 @@ def test_tokens_and_money_are_unknown_apart() -> None:
     spend.add(Usage(1, 2, None))
 
     assert (spend.tokens, spend.usd) == (3, None)
-
-
-def test_totals_are_stored_without_zeros() -> None:
-    """And read back the same."""
-    spend = Spend(calls=2, known_usd=0.5)
-
-    assert spend.to_json() == {"calls": 2, "known_usd": 0.5}
-    assert Spend(**spend.to_json()) == spend  # type: ignore[arg-type]  # as a checkpoint reads it
 
 
 @pytest.mark.parametrize(

@@ -113,10 +113,6 @@ def test_the_table_holds_exactly_the_rows_tried_here() -> None:
 class TestEntering:
     """ENTER: preconditions."""
 
-    def test_preconditions_that_hold_let_the_work_begin(self) -> None:
-        """Only then is anything paid for."""
-        assert decide(at(PLAIN, Stage.ENTER), ConditionsMet()) == Proceed(Stage.WORK)
-
     def test_preconditions_that_do_not_hold_stop_the_run(self) -> None:
         """Trying again would not make them true."""
         assert decide(at(PLAIN, Stage.ENTER), ConditionsBroken("no brief")) == Finish(

@@ -8,7 +8,6 @@ from signoff.core.args import UNDECLARED, Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.run_state import RunState
-from signoff.core.spend import Limits
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.step_output import NextCommand, StepOutput
 from signoff.core.workflow import Workflow, checked_result
@@ -51,16 +50,6 @@ def test_a_workflow_starts_at_its_first_step_by_default() -> None:
     assert Workflow("x", one, two, entry_point="two").entry_point == "two"
 
 
-def test_a_workflow_has_empty_defaults() -> None:
-    """Defaults that are right for the first day."""
-    assert FLOW.limits == Limits()
-    assert FLOW.max_iterations is None
-    assert FLOW.notation == "python"
-    assert dict(FLOW.roles) == {}
-    assert dict(FLOW.source) == {}
-    assert FLOW.total_steps == 4
-
-
 def test_a_workflow_is_frozen() -> None:
     """What a run was started with must not change under it."""
     with pytest.raises(FrozenInstanceError):
@@ -69,32 +58,11 @@ def test_a_workflow_is_frozen() -> None:
         FLOW.steps["x"] = StepDef("x")  # type: ignore[index]  # the point of the test
 
 
-def test_another_preparation_leaves_the_rest_as_it_is() -> None:
-    """A run that was prepared ahead is a run of the same workflow."""
-    workflow = Workflow("one", StepDef("a", next={Outcome.OK: None}), prepare=lambda _: {})
-
-    other = workflow.with_prepare(lambda _: {"x": 1})
-
-    assert other.prepare is not None
-    assert other.prepare({}) == {"x": 1}
-    assert workflow.prepare is not None
-    assert workflow.prepare({}) == {}
-    assert (other.digest, other.steps) == (workflow.digest, workflow.steps)
-
-
 def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None:
     """A misspelt step is the most common mistake."""
     assert FLOW["do"].title == "Do it"
     with pytest.raises(UnknownName, match="unknown step 'dO'; valid names: plan, do, wait, say"):
         FLOW["dO"]
-
-
-def test_a_workflow_can_be_in_a_set() -> None:
-    """It is equal only to itself, like its handlers."""
-    twin = Workflow("flow", *FLOW.steps.values())
-
-    assert twin.digest == FLOW.digest
-    assert len({FLOW, FLOW, twin}) == 2
 
 
 def test_validation_can_be_left_out() -> None:
@@ -114,28 +82,6 @@ def test_parameters_are_read_off_every_step() -> None:
         "wait": [],
         "say": [],
     }
-
-
-def test_parameters_are_bound_once_for_all_steps() -> None:
-    """A run is refused before its first step, with everything that is wrong."""
-    assert FLOW.bind({}) == {"mode": "full"}
-    assert FLOW.bind({"mode": "quick"}) == {"mode": "quick"}
-    with pytest.raises(InvalidParams, match=r"'mood': is unknown .*'mode': 'slow' is not one"):
-        FLOW.bind({"mode": "slow", "mood": "good"})
-
-
-def test_a_workflow_without_parameters_refuses_all() -> None:
-    """A parameter that no step reads is a mistake, however few there are."""
-    plain, reading, any_name = (
-        Workflow("x", StepDef("only", next={Outcome.OK: None}), inputs=inputs)
-        for inputs in ((), ["topic"], None)
-    )
-
-    assert reading.bind({"topic": "tea"}) == {"topic": "tea"}
-    assert any_name.bind({"tpoic": "tea"}) == {"tpoic": "tea"}
-    for workflow in (plain, reading):
-        with pytest.raises(InvalidParams, match="'tpoic': is unknown"):
-            workflow.bind({"tpoic": "tea"})
 
 
 def test_a_parameter_one_step_requires_may_have_a_default_in_another() -> None:
@@ -222,13 +168,6 @@ def test_one_step_can_be_evaluated_by_hand() -> None:
         next="do",
         next_command=NextCommand("flow", "do", 2),
     )
-
-
-def test_parameters_can_be_given_either_way() -> None:
-    """As a dict or by name; by name is stronger."""
-    assert FLOW.run("plan", {"mode": "quick"}).outcome is Outcome.SKIP
-    assert FLOW.run("plan", mode="quick").outcome is Outcome.SKIP
-    assert FLOW.run("plan", {"mode": "quick"}, mode="full").outcome is Outcome.OK
 
 
 @pytest.mark.parametrize(("step", "mode"), [("plan", "quick"), ("say", "full")])

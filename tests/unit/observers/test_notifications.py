@@ -93,21 +93,6 @@ async def test_a_wait_is_announced_with_what_is_asked_and_how_to_answer(watched:
     assert b"\x1b" not in server.bodies[0]
 
 
-async def test_an_end_is_announced_with_its_status(watched: Watched) -> None:
-    """Someone who lets runs work unattended wants to know."""
-
-    async def fail(ctx: StepContext) -> Work:
-        raise ValueError("a bug")
-
-    with WebhookServer() as server:
-        await watched.drive(fail, every(server.url))
-
-    (found,) = server.documents
-    assert (found["event"], found["status"]) == ("ended", "failed")
-    assert "a bug" in found["reason"]
-    assert found["requests"] == []
-
-
 async def test_only_what_was_asked_for_is_sent(watched: Watched) -> None:
     """`on: [ended]` is for those who do not answer requests."""
     with WebhookServer() as server:

@@ -1,4 +1,3 @@
-import logging
 import threading
 from collections.abc import Iterator
 
@@ -13,7 +12,7 @@ from signoff.observers.queued import (
     QueuedObserver,
     close_observers,
 )
-from signoff.runtime.ports import ClosableObserver, Notice, Progress, Recorded
+from signoff.runtime.ports import Notice, Progress, Recorded
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
@@ -167,23 +166,6 @@ def test_ctrl_c_ends_the_wait_and_nothing_else(
 
     assert waits[0] > 0
     assert waits[1:] == [0]
-
-
-def test_close_is_an_ability_that_an_observer_declares() -> None:
-    """One with nothing to finish needs no empty method."""
-    assert isinstance(Listener(), ClosableObserver)
-    assert not isinstance(Hanging(), ClosableObserver)
-
-
-def test_nothing_is_logged_if_all_goes_well(caplog: pytest.LogCaptureFixture) -> None:
-    """Warnings that mean nothing teach users to ignore warnings."""
-    caplog.set_level(logging.DEBUG)
-    queued = QueuedObserver("fine", Listener())
-
-    queued.notice(NOTICE)
-    close_observers([queued])
-
-    assert caplog.messages == []
 
 
 async def test_runs_do_not_notice_observers_that_hang_or_raise(

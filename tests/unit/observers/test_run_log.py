@@ -151,17 +151,6 @@ def test_an_error_of_an_agent_is_logged_with_its_message(caplog: pytest.LogCaptu
     assert stopped.completion_reason == "error"
 
 
-def test_other_runs_end_with_their_status(caplog: pytest.LogCaptureFixture) -> None:
-    """Only pairs have the reasons of the seed."""
-    *_, ended = logged(
-        caplog,
-        ev.RunStarted("review", "d", "draft", {"settings": "fast"}, at=1),
-        ev.RunStopped(Status.COMPLETED, at=2),
-    )
-
-    assert ended.completion_reason == "completed"
-
-
 @pytest.mark.parametrize(
     ("status", "message"),
     [

@@ -91,17 +91,6 @@ def test_a_full_disk_is_reported_once_and_stops_nothing(
     assert "No space left" in str(warning.exc_info[1])
 
 
-def test_a_level_leaves_out_what_is_below(tmp_path: Path) -> None:
-    """`log_level` holds for the file too."""
-    log = output(tmp_path, level="warning")
-    log.notice(STARTED)
-    log.notice(Recorded("one", [ev.RunStopped(Status.FAILED, at=3)], 2))
-    log.close()
-
-    (only,) = lines(tmp_path / "signoff.log")
-    assert only["level"] == "warning"
-
-
 def test_without_a_file_records_go_to_stderr(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

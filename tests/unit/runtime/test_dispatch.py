@@ -8,7 +8,6 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import AgentRole, Dispatch
-from signoff.testing import ScriptedAgent
 from tests.unit.runtime.engine_fixture import EngineFixture
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
@@ -94,27 +93,6 @@ async def test_a_free_answer_is_taken_as_it_is(bench: EngineFixture) -> None:
 
     assert result.state == {"check": "Found three files."}
     assert bench.agent.requests[0].schema is None
-
-
-async def test_a_role_without_an_agent_is_named(bench: EngineFixture) -> None:
-    """The remedy is a line in the settings."""
-    result = await bench.start(flow(Dispatch(AgentRole.ARCHITECT)))
-
-    assert result.status is Status.FAILED
-    assert "unknown agent 'architect'" in result.reason
-
-
-async def test_the_settings_decide_who_plays_a_role() -> None:
-    """The author's choice is a default; the person who runs it has the agents."""
-    bench = EngineFixture(roles={"quality-reviewer": "codex"})
-    other = ScriptedAgent([{"status": "fail", "notes": "by codex"}])
-    await bench.restart(agents={"claude": bench.agent, "codex": other})
-
-    result = await bench.start(flow(REVIEW))
-
-    assert result.state["check"]["notes"] == "by codex"
-    assert bench.agent.prompts == []
-    await bench.close()
 
 
 ASKS = Dispatch("claude", supports_questions=True)
@@ -231,19 +209,6 @@ async def test_a_question_is_no_result_where_none_are_taken(bench: EngineFixture
     assert "takes no questions" in bench.agent.prompts[1]
 
 
-async def test_a_long_return_is_cut_between_lines(bench: EngineFixture) -> None:
-    """It goes into the context of other agents."""
-    lines = [f"finding {number}" for number in range(2_000)]
-    bench.agent.on("Check", "\n".join(lines))
-
-    result = await bench.start(flow(Dispatch("claude", free_form=True)))
-
-    kept = result.state["check"].split("\n")
-    assert kept[:-1] == lines[: len(kept) - 1]
-    assert "more lines" in kept[-1]
-    assert "at most 1,500 tokens" in bench.agent.prompts[0]
-
-
 async def test_the_script_gets_the_state_directory_of_the_run(bench: EngineFixture) -> None:
     """Its work is kept there between calls. A folder's name cannot add to the command."""
     bench.agent.on("Check", DONE)
@@ -259,22 +224,6 @@ async def test_the_script_gets_the_state_directory_of_the_run(bench: EngineFixtu
     assert (
         "signoff skill script tools.review --state-dir '/tmp/a b; true'" in bench.agent.prompts[0]
     )
-
-
-async def test_a_sub_agent_without_a_script_is_shown_the_state_directory(
-    bench: EngineFixture,
-) -> None:
-    """Its instructions name files there, which it could not find. A name adds no line."""
-    bench.agent.on("Check", DONE)
-    workflow = Workflow(
-        "flow",
-        StepDef("check", "Check", ["Read notes.md."], Dispatch("claude"), {OK: None, FAIL: None}),
-        inputs=[Param("state_dir", str)],
-    )
-
-    await bench.start(workflow, state_dir="/tmp/a\nb")  # never created
-
-    assert '\n\nThe state directory is "/tmp/a\\nb".\n\n' in bench.agent.prompts[0]
 
 
 def each_item(**options: Any) -> Workflow:
@@ -320,23 +269,6 @@ async def test_an_item_without_a_clear_verdict_is_retried_alone_and_never_passes
     assert len(bench.agent.prompts) == 4
     assert [each["status"] for each in result.state["check"]] == ["pass", "fail", "pass"]
     assert result.outcome is FAIL
-
-
-async def test_three_sub_agents_ask_at_once(bench: EngineFixture) -> None:
-    """Each question is a request of its own, and each answer reaches the one who asked."""
-    bench.agent.on("<answer header=", DONE).on("Check", QUESTION)
-
-    waiting = await bench.start(each_item(supports_questions=True))
-    for number, item in enumerate(waiting.inbox):
-        bench.answer({"Storage": "SQLite"}, f"for {number}", number=item.id)
-    result = await bench.resume(each_item(supports_questions=True))
-
-    assert len(waiting.inbox) == 3
-    assert result.outcome is OK
-    assert len(bench.agent.prompts) == 6
-    for number, name in enumerate(["a.py", "b.py", "c.py"]):
-        (prompt,) = [each for each in bench.agent.prompts[3:] if name in each]
-        assert f"<comment>for {number}</comment>" in prompt
 
 
 @pytest.mark.parametrize("value", [[], "a.py", None, {"a": 1}])

@@ -62,39 +62,6 @@ async def test_a_transient_error_is_retried_with_growing_pauses(bench: EngineFix
     assert 1.5 <= second <= 2.5
 
 
-async def test_retries_end(bench: EngineFixture) -> None:
-    """A fault that does not pass is a failure, and a resume tries again."""
-    bench.agent.on("Write.", *[AgentTransient("overloaded")] * 4, "hello")
-
-    failed = await bench.start(WRITE)
-    result = await bench.resume(WRITE)
-
-    assert failed.status is Status.FAILED
-    assert failed.reason == "overloaded"
-    assert len(bench.clock.slept) == 3
-    assert result.state == {"draft": "hello"}
-
-
-async def test_every_try_is_counted_and_recorded(bench: EngineFixture) -> None:
-    """Each of them may have cost money; a limit of four calls means four."""
-    bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
-
-    result = await bench.start(WRITE)
-
-    assert result.spend.calls == 3
-    assert [e.attempt for e in bench.events(ev.EffectStarted)] == [1, 2, 3]
-
-
-async def test_a_failed_try_of_unknown_cost_makes_the_bill_unknown(bench: EngineFixture) -> None:
-    """Unknown is never nothing."""
-    bench.agent.on("Write.", AgentTransient("overloaded"), Reply("hello", usage=DOLLAR))
-
-    result = await bench.start(WRITE)
-
-    assert result.spend.usd is None
-    assert result.spend.known_usd == 1.0
-
-
 async def test_a_failed_try_that_says_what_it_cost_is_on_the_bill(bench: EngineFixture) -> None:
     """Some providers charge for half an answer, and say so."""
     fault = costing(AgentTransient("cut off"), DOLLAR)
@@ -149,16 +116,6 @@ async def test_observers_are_notified_of_the_pause() -> None:
     retrying = only([n for n in notices if isinstance(n, Retrying)])
     assert (retrying.effect, retrying.error) == ("ask#1", "overloaded")
     assert retrying.seconds == bench.clock.slept[0]
-
-
-async def test_a_busy_server_is_asked_again_at_the_time_it_named(bench: EngineFixture) -> None:
-    """Sooner it would only refuse again, and the tries are counted."""
-    bench.agent.on("Write.", AgentTransient("busy", after=30.0), "hello")
-
-    result = await bench.start(WRITE)
-
-    assert result.ok
-    assert 30.0 <= only(bench.clock.slept) < 40.0
 
 
 async def test_an_error_of_content_is_not_retried_without_the_handler(

@@ -166,18 +166,6 @@ async def test_commands_are_asked_about_by_default(bench: EngineFixture) -> None
     assert result.state == {"reply": "saw it myself"}
 
 
-async def test_what_is_asked_about_a_command_is_true_of_a_run_that_was_stopped(
-    bench: EngineFixture,
-) -> None:
-    """After one clean Ctrl-C it read that a process had died, and people looked for a crash."""
-    workflow = one_step(_command)
-    await in_doubt(bench, workflow)
-
-    waiting = await bench.resume(workflow)
-
-    assert "was interrupted by a stop or a crash" in only(waiting.inbox).prompt
-
-
 async def test_a_late_reply_of_the_runner_before_is_used(bench: EngineFixture) -> None:
     """It lost its run while the call was in progress, and stored the paid reply."""
     bench.agent.on("Write.", "lost")
@@ -232,18 +220,6 @@ async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(
     await in_doubt(bench, workflow)
     outcome = '{"reply": {"text": "old"}, "error": null, "usage": null}'
     bench.store.keep_late(bench.store.row("run").id, KEY, 7, outcome)
-
-    assert (await bench.resume(workflow)).state == {"draft": "hello"}
-
-
-async def test_a_late_reply_to_another_step_is_not_taken_for_this_one(bench: EngineFixture) -> None:
-    """Most steps ask under the same key, and each asks something else."""
-    bench.agent.on("Write.", "lost", "hello")
-    workflow = asking()
-    await in_doubt(bench, workflow)
-    outcome = '{"reply": {"text": "elsewhere"}, "error": null, "usage": null}'
-    other = idempotency_key("run", "before", 1, 1, "ask#1")
-    bench.store.keep_late(bench.store.row("run").id, other, 1, outcome)
 
     assert (await bench.resume(workflow)).state == {"draft": "hello"}
 

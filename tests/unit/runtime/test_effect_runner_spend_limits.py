@@ -17,7 +17,6 @@ from signoff.errors import AgentBadOutput, AgentError, AgentTransient
 from signoff.remedies import PassOption
 from signoff.runtime.effect_errors import FREE, with_usage
 from signoff.runtime.effect_runner import SpendLimiter
-from signoff.runtime.ports import Capabilities
 from signoff.runtime.suspension import LimitReached
 from signoff.testing import ScriptedAgent
 from tests.patience import PATIENCE_SECONDS
@@ -141,23 +140,6 @@ async def test_the_silence_of_one_agent_says_nothing_of_another() -> None:
     await bench.close()
 
     assert result.ok, result.reason
-
-
-async def test_the_error_about_a_steps_limit_on_money_names_the_step() -> None:
-    """`--limit calls=9` is about the run, and changed nothing."""
-
-    class Mute(ScriptedAgent):
-        capabilities = Capabilities(reports_price=False)
-
-    bench = EngineFixture(agents={"claude": Mute(["text"])})
-
-    result = await bench.start(one_step(ask, limits=Limits(usd=0.25)))
-    await bench.close()
-
-    assert result.status is Status.FAILED
-    assert result.error is not None
-    assert "calls or tokens of the step" in result.error.message
-    assert result.error.remedies == ()
 
 
 async def test_a_price_that_does_not_divide_the_limit_is_overshot_by_one_call_at_most(
@@ -332,18 +314,6 @@ async def test_a_raised_limit_lets_the_run_continue_where_it_stopped(bench: Engi
 
     assert result.ok
     assert len(bench.agent.calls) == 5
-
-
-async def test_raising_one_limit_leaves_the_others_alone(bench: EngineFixture) -> None:
-    """`--limit calls=5` says nothing about money."""
-    bench.agent.on("", cost(usd=1.0))
-    workflow = fan(9)
-    await limited(bench, workflow, calls=3, usd=5.0)
-
-    result = await bench.resume(workflow, limits=Limits(calls=100))
-
-    assert result.status is Status.BUDGET
-    assert "$5" in result.reason
 
 
 async def test_a_call_in_doubt_still_counts(bench: EngineFixture) -> None:

@@ -22,8 +22,6 @@ from signoff.errors import (
     InvalidParams,
     NameTaken,
     RunBusy,
-    UnknownName,
-    UsageError,
 )
 from signoff.remedies import PassOption, Resume
 from signoff.runtime.engine import Engine
@@ -121,59 +119,7 @@ async def test_a_name_that_is_taken_is_refused_with_a_remedy(bench: EngineFixtur
     assert len(bench.store.rows()) == 1
 
 
-@pytest.mark.parametrize("name", ["", "latest", "../up", "a/b", ".hidden", "a b", "x" * 200, "ü"])
-async def test_a_name_that_cannot_be_a_directory_is_refused(
-    bench: EngineFixture, name: str
-) -> None:
-    """Its files lie in a directory of that name."""
-    with pytest.raises(UsageError, match="is not a valid run name"):
-        await bench.engine.start(one_step(None), name=name)
-
-    assert bench.store.rows() == []
-
-
-async def test_many_runs_are_driven_side_by_side(bench: EngineFixture) -> None:
-    """A server does nothing else."""
-    bench.agent.on("", lambda request: request.prompt)
-
-    async def work(ctx: StepContext) -> Work:
-        return OK, {"text": (await ctx.ask("claude", ctx.run)).text}
-
-    workflow = chain(work, work)
-
-    ended = await asyncio.gather(
-        *(bench.engine.start(workflow, name=f"run{n}") for n in range(100))
-    )
-
-    assert [result.state["text"] for result in ended] == [f"run{n}" for n in range(100)]
-
-
 # Resuming
-
-
-async def test_an_unknown_run_is_named_with_those_there_are(bench: EngineFixture) -> None:
-    """People mistype names."""
-    await bench.start(one_step(None))
-
-    with pytest.raises(UnknownName, match="valid names: run"):
-        await bench.engine.resume("rum", one_step(None))
-
-
-async def test_a_finished_run_only_says_how_it_ended(bench: EngineFixture) -> None:
-    """Resuming it must not work its last step again."""
-    calls: list[int] = []
-
-    def work(_ctx: StepContext) -> Work:
-        calls.append(1)
-        return OK, {"done": True}
-
-    workflow = one_step(work)
-    first = await bench.start(workflow)
-
-    again = await bench.resume(workflow)
-
-    assert again == first
-    assert calls == [1]
 
 
 async def test_a_run_driven_elsewhere_is_refused_at_once(
@@ -200,51 +146,6 @@ async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: EngineFixt
 
     hanging.let_go.set()
     assert (await hanging.task).ok
-
-
-async def test_a_dead_owners_run_is_taken_over(bench: EngineFixture, other: Engine) -> None:
-    """After a crash, users don't have to wait until the lease expires."""
-    bench.agent.on("Write.", "lost", "hello")
-    workflow = one_step(ask)
-    await bench.start_and_die(workflow, at=3)
-    _bury(bench)
-
-    result = await other.resume("run", workflow)
-
-    assert result.state == {"text": "hello"}
-    assert bench.store.row("run").fence == 2
-
-
-async def test_an_owner_on_another_host_counts_as_alive_while_its_heart_beats(
-    bench: EngineFixture, other: Engine
-) -> None:
-    """It may be on another machine that shares the file."""
-    bench.agent.on("Write.", "lost", "hello")
-    workflow = one_step(ask)
-    await bench.start_and_die(workflow, at=3)
-    owner = bench.store.row("run").owner or ""
-    elsewhere = Owner(owner, "elsewhere", 1, "")
-    bench.store.beat(elsewhere, 30.0)
-
-    with pytest.raises(RunBusy):
-        await other.resume("run", workflow)
-    bench.store.beat(elsewhere, -1.0)
-
-    assert (await other.resume("run", workflow)).ok
-
-
-async def test_a_run_goes_through_many_processes(bench: EngineFixture) -> None:
-    """Started in one, answered from anywhere, resumed in the next."""
-    workflow = chain(wait, wait, wait)
-    result = await bench.start(workflow)
-
-    for count in range(3):
-        assert result.status is Status.WAITING
-        bench.answer(f"answer {count}")
-        result = await bench.resume(workflow)
-
-    assert result.state == {"texts": "answer 2"}
-    assert bench.store.row("run").fence == 4
 
 
 # Changed definitions
@@ -418,14 +319,6 @@ async def test_a_run_driven_elsewhere_is_asked_to_stop_and_waited_for(
 
     assert status is Status.CANCELLED
     assert (await hanging.task).status is Status.CANCELLED
-
-
-async def test_a_finished_run_stays_as_it_ended(bench: EngineFixture) -> None:
-    """There is nothing left to cancel."""
-    await bench.start(one_step(None))
-
-    assert await bench.engine.cancel("run", "too late") is Status.COMPLETED
-    assert bench.store.row("run").status is Status.COMPLETED
 
 
 async def test_a_dead_owners_run_is_cancelled_here(bench: EngineFixture, other: Engine) -> None:
@@ -664,14 +557,6 @@ async def test_an_interrupt_at_the_very_end_does_not_undo_the_end(bench: EngineF
 
 
 # The engine itself
-
-
-async def test_an_engine_closes_itself(bench: EngineFixture) -> None:
-    """Nothing of it is left in the store."""
-    async with Engine(bench.store, clock=bench.clock) as engine:
-        await engine.start(one_step(wait), name="own")
-
-    assert bench.store.row("own").owner is None
 
 
 async def test_a_limit_for_all_runs_is_the_weakest(bench: EngineFixture) -> None:

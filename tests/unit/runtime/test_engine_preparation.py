@@ -8,7 +8,7 @@ import pytest
 
 from signoff.core.args import Param
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
@@ -130,17 +130,3 @@ async def test_wrong_parameters_are_refused_before_anything_is_prepared(
         await bench.start(prepared(calls.append), topics="tea")
 
     assert calls == []
-
-
-def test_a_preparation_does_not_change_the_definition() -> None:
-    """A run can be resumed by a version that prepares runs in another way."""
-    assert prepared(raises).digest == prepared(None).digest
-
-
-async def test_a_workflow_without_preparation_has_its_own_parameters_only(
-    bench: EngineFixture,
-) -> None:
-    """Most workflows have none."""
-    waiting = await bench.start(prepared(None), topic="tea")
-
-    assert waiting.status is Status.WAITING

@@ -48,18 +48,6 @@ async def test_results_come_in_the_order_of_the_items(bench: EngineFixture) -> N
     assert result.state == {"texts": [n * n for n in range(10)]}
 
 
-async def test_nothing_fanned_out_is_nothing_back(bench: EngineFixture) -> None:
-    """No constraints, no critiques."""
-    assert (await bench.start(fan(write, []))).state == {"texts": []}
-
-
-async def test_items_may_be_handled_by_plain_functions(bench: EngineFixture) -> None:
-    """Not every item asks a human."""
-    result = await bench.start(fan(lambda _ctx, topic: topic.upper()))
-
-    assert result.state == {"texts": ["CATS", "DOGS", "FISH"]}
-
-
 async def test_items_may_be_objects_of_the_authors(bench: EngineFixture) -> None:
     """Only what is returned has to be stored."""
 
@@ -314,16 +302,6 @@ async def ask_about(ctx: StepContext, topic: str) -> str:
     return f"{draft.text}: {answer.value}"
 
 
-async def test_any_number_of_items_wait_at_the_same_time(bench: EngineFixture) -> None:
-    """Three people can work in parallel only when all three are asked."""
-    answers(bench)
-
-    result = await bench.start(fan(ask_about))
-
-    assert result.status is Status.WAITING
-    assert len(result.inbox) == 3
-
-
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 async def test_items_are_answered_in_any_order_with_restarts_between(
     bench: EngineFixture, order: tuple[int, ...]
@@ -446,42 +424,6 @@ async def test_a_failure_deep_inside_is_retried_alone(bench: EngineFixture) -> N
     assert bench.agent.prompts == ["a", "b", "c", "b"]
 
 
-async def test_items_deep_inside_wait_together(bench: EngineFixture) -> None:
-    """And are answered in any order."""
-
-    async def paragraph(ctx: StepContext, name: str) -> str:
-        return str((await ctx.wait(Question(name))).value)
-
-    async def chapter(ctx: StepContext, names: list[str]) -> str:
-        return "+".join(await ctx.map(names, paragraph, key="paragraphs"))
-
-    workflow = fan(chapter, [["a", "b"], ["c"]])
-    inbox = {item.prompt: item.id for item in (await bench.start(workflow)).inbox}
-
-    for name in "cba":
-        bench.answer(name.upper(), number=inbox[name])
-        await bench.resume(workflow)
-
-    result = await bench.resume(workflow)
-    assert result.state == {"texts": ["A+B", "C"]}
-
-
-async def test_an_item_waits_inside_a_task_group(bench: EngineFixture) -> None:
-    """Concurrent code inside an item is suspended like any other."""
-
-    async def item(ctx: StepContext, topic: str) -> str:
-        async with asyncio.TaskGroup() as group:
-            asked = group.create_task(_awaited(ctx.wait(Question(topic))))
-        return str(asked.result().value)
-
-    workflow = fan(item, ["cats"])
-    waiting = await bench.start(workflow)
-    bench.answer("yes")
-
-    assert waiting.status is Status.WAITING
-    assert (await bench.resume(workflow)).state == {"texts": ["yes"]}
-
-
 async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(
     bench: EngineFixture,
 ) -> None:
@@ -503,20 +445,6 @@ async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(
     assert waiting.status is Status.WAITING
     assert result.state == {"texts": [f"on {t}" for t in TOPICS], "title": "Animals"}
     assert len(bench.agent.prompts) == 3
-
-
-async def test_an_item_knows_its_scope(bench: EngineFixture) -> None:
-    """Logs and live views show which item is meant."""
-    scopes: list[str] = []
-
-    await bench.start(fan(lambda ctx, _topic: scopes.append(ctx.scope)))
-
-    assert scopes == ["topics#1[0]", "topics#1[1]", "topics#1[2]"]
-    assert only(bench.events(ev.EffectStarted)).payload == {"items": 3}
-
-
-async def _awaited(effect: Any) -> Any:
-    return await effect
 
 
 async def test_an_answer_that_an_item_no_longer_asks_for_does_not_keep_the_run_awake(

@@ -11,7 +11,7 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentAuth, AgentTransient, StepFailed
+from signoff.errors import AgentTransient, StepFailed
 from signoff.runtime.ports import Call
 from signoff.testing import FrozenClock
 from tests.patience import PATIENCE_SECONDS
@@ -95,15 +95,6 @@ async def test_the_others_start_when_the_first_one_begins_to_be_answered() -> No
     assert agent.before("ask fish", "end cats", "begin dogs")
 
 
-async def test_the_others_wait_for_the_whole_answer_of_an_agent_that_does_not_stream() -> None:
-    """Its answer is the first sign that the prompt was read."""
-    agent = LoggingAgent(streams=False)
-
-    await run(agent, fan())
-
-    assert agent.log[:2] == ["ask cats", "end cats"]
-
-
 class ThreadedAgent(LoggingAgent):
     """Streams from a thread, as an agent around a client without asyncio does."""
 
@@ -128,15 +119,6 @@ async def test_an_agent_may_begin_to_answer_in_a_thread() -> None:
     assert result.state == {"texts": ["on cats", "on dogs", "on fish"]}
 
 
-async def test_items_without_a_group_start_at_once() -> None:
-    """An agent without a cache has nothing to warm up, so waiting would only cost time."""
-    agent = LoggingAgent()
-
-    await run(agent, fan(group=lambda _topic: None))
-
-    assert agent.log[:3] == ["ask cats", "ask dogs", "ask fish"]
-
-
 async def test_each_group_has_its_own_leader() -> None:
     """Two agents do not share a cache."""
     agent = LoggingAgent()
@@ -145,15 +127,6 @@ async def test_each_group_has_its_own_leader() -> None:
 
     assert agent.log[:2] == ["ask cats", "ask fish"]
     assert agent.before("begin cats", "ask dogs")
-
-
-async def test_a_leader_that_fails_lets_the_others_start() -> None:
-    """One refused request must not hold up every other."""
-    agent = LoggingAgent(errors=[AgentAuth("not logged in")])
-
-    result = await run(agent, fan(on_failure="keep"))
-
-    assert result.state == {"texts": ["-", "on dogs", "on fish"]}
 
 
 class PausingClock(FrozenClock):

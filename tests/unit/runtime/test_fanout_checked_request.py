@@ -121,21 +121,6 @@ async def test_what_a_human_is_asked_can_depend_on_the_answer(bench: EngineFixtu
     assert result.inbox[0].effect == "bad#1"
 
 
-async def test_a_question_without_choices_is_refused(bench: EngineFixture) -> None:
-    """A free text says neither whether to retry nor how to continue."""
-
-    async def work(ctx: StepContext) -> Work:
-        await ctx.ask("claude", "How many?", read=number, otherwise=Question("What now?"))
-        return OK, {}
-
-    bench.agent.on("", "many")
-
-    result = await bench.start(one_step(work))
-
-    assert result.status is Status.FAILED
-    assert "otherwise= takes a Choice" in result.reason
-
-
 async def test_a_checked_request_that_is_not_awaited_is_reported(bench: EngineFixture) -> None:
     """The step would otherwise be done without the answer it asked for."""
 

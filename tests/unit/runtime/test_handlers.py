@@ -86,11 +86,6 @@ def test_a_plain_function_is_distinguished_from_an_async_one(handler: Any, is_pl
     assert bound_handler(workflow, workflow["work"], {}).plain is is_plain
 
 
-async def test_a_value_that_takes_no_time_is_passed_on() -> None:
-    """Plain handlers return at once."""
-    assert await awaited(7) == 7
-
-
 async def test_one_error_in_a_task_group_is_that_error() -> None:
     """`unhandled errors in a TaskGroup (1 sub-exception)` does not name the cause."""
     error = ValueError("the real one")

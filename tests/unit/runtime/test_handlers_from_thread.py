@@ -137,27 +137,6 @@ def test_a_handler_left_behind_does_not_keep_the_program_from_ending() -> None:
     loop.end()
 
 
-async def test_a_thread_is_used_again_and_one_that_hangs_is_not_waited_for() -> None:
-    """Starting a thread for each of a thousand items would hold up the event loop."""
-    free, hung = threading.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def hangs() -> int:
-        loop.call_soon_threadsafe(hung.set)
-        free.wait(PATIENCE_SECONDS)
-        return threading.get_ident()
-
-    stuck = asyncio.ensure_future(on_thread(hangs))
-    await hung.wait()
-    first = await on_thread(threading.get_ident)
-    others = {await on_thread(threading.get_ident) for _ in range(20)}
-    free.set()
-
-    assert await stuck not in {first, *others}
-    assert len({first, *others}) < 20
-    assert threading.get_ident() not in others
-
-
 async def test_a_function_that_ends_after_it_was_abandoned_disturbs_nothing() -> None:
     """Its time is up, and its result counts no more."""
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()

@@ -380,24 +380,6 @@ async def test_work_that_breaks_a_condition_goes_back_to_the_worker(bench: Engin
     assert "Previous attempt failed: it is too short" in bench.agent.prompts[1]
 
 
-async def test_a_handler_with_a_time_limit_still_runs_in_a_thread(bench: EngineFixture) -> None:
-    """Its reply and parameters reach it there as well."""
-    bench.agent.on("Look around", {"result": "all", "confidence": "high"})
-
-    result = await bench.start(flow(settle, next={OK: None, ITERATE: "look"}, timeout=60))
-
-    assert result.state["seen"]["confidence"] == "high"
-
-
-async def test_a_dispatched_step_is_given_to_its_own_agent_only(bench: EngineFixture) -> None:
-    """Its instructions are for the sub-agent; a worker would do the work twice."""
-    bench.agent.on("Look around", {"status": "pass", "notes": ""})
-
-    await bench.start(flow(Dispatch("claude"), next={Outcome.DEFAULT: None}))
-
-    assert len(bench.agent.prompts) == 1
-
-
 async def test_a_limit_on_money_needs_a_worker_with_a_price() -> None:
     """It could not be enforced, so the run is refused before it starts."""
 

@@ -9,7 +9,7 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
-from signoff.runtime.journal import LAZY_TICKS, SLOW_SECONDS, THREADED_COMMITS
+from signoff.runtime.journal import SLOW_SECONDS, THREADED_COMMITS
 from signoff.runtime.store_port import Commit, CommitResult
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
@@ -81,31 +81,6 @@ async def test_what_several_runs_do_in_one_turn_is_one_transaction() -> None:
     await bench.close()
 
 
-async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
-    """One tick is enough to share a commit with other starts; two would slow every call down."""
-    bench = EngineFixture()
-    turns = 0
-
-    def tick() -> None:
-        nonlocal turns
-        turns += 1
-        asyncio.get_running_loop().call_soon(tick)
-
-    bench.agent.on("Write", lambda _request: f"in turn {turns}")
-
-    async def work(ctx: StepContext) -> Work:
-        # Whatever the start of the run left to do is done, and the counting begins.
-        for _ in range(LAZY_TICKS + 2):
-            await asyncio.sleep(0)
-        tick()
-        return OK, {"reply": (await ctx.ask("claude", "Write.")).text}
-
-    result = await bench.start(one_step(work))
-
-    assert result.state["reply"] == "in turn 2"
-    await bench.close()
-
-
 @pytest.mark.usefixtures("fast_disk")
 async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
     """The first run must not commit alone and make every other run commit alone too."""
@@ -120,16 +95,6 @@ async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
     await asyncio.gather(*(bench.engine.start(workflow, name=f"run{n}") for n in range(50)))
 
     assert store.commits < 10
-    await bench.close()
-
-
-async def test_on_a_quick_disk_commits_are_made_without_a_thread() -> None:
-    """A hand-over to a thread and back costs more than the commit."""
-    bench = engine_on(store := ThreadWatch())
-
-    await bench.start(chain(*[plain] * 5))
-
-    assert all(store.on_loop)
     await bench.close()
 
 

@@ -11,7 +11,7 @@ from signoff.core.stop_reason import (
     StepDecided,
     StopReason,
 )
-from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, describe_answer
+from signoff.runtime.narration import Narrator, Weight, describe_answer
 
 STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=0)
 
@@ -115,20 +115,6 @@ def test_a_question_or_an_error_of_several_lines_is_one_entry() -> None:
 
     assert asked.endswith("2 rounds; still open: - a typo 12:00:00 approved")
     assert failed == "failed: no disk no paper"
-
-
-def test_trouble_weighs_more_than_news() -> None:
-    """A quiet log still has to show what went wrong."""
-    narrator = Narrator()
-    narrator.narrate(STARTED)
-    narrator.narrate(ask(1))
-
-    (line,) = narrator.narrate(
-        ev.EffectFinished(EffectId("ask#1"), error={"message": "no quota"}, at=2)
-    )
-
-    assert line.text == "draft: claude (large) failed: no quota"
-    assert line.weight is Weight.TROUBLE
 
 
 def test_items_of_a_fan_out_are_details_until_the_last() -> None:
@@ -285,14 +271,6 @@ def test_the_end_of_a_run_says_nothing_twice(
 def test_an_answer_is_described_on_one_line(answer: dict[str, object], words: str) -> None:
     """A log is read line by line, and the reason for a rejection is what users look for."""
     assert describe_answer(answer) == words
-
-
-def test_a_very_long_reason_is_cut() -> None:
-    """A pasted page must not hide what happened before and after it."""
-    words = describe_answer({"value": False, "text": "no " * SHOWN_WHY})
-
-    assert words.endswith("…")
-    assert len(words) == SHOWN_WHY + len("rejected: ")
 
 
 def test_a_step_left_by_its_error_edge_says_what_went_wrong() -> None:

@@ -60,11 +60,3 @@ def test_a_file_of_events_is_for_its_owner_alone(tmp_path: Path) -> None:
     JsonlObserver(path).close()
 
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_no_folder_is_made_for_a_file_of_events(tmp_path: Path) -> None:
-    """A mistyped path would otherwise be found much later, or never."""
-    with pytest.raises(FileNotFoundError):
-        JsonlObserver(tmp_path / "mistyped" / "events.jsonl")
-
-    assert list(tmp_path.iterdir()) == []

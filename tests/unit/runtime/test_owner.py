@@ -130,32 +130,9 @@ async def test_a_second_start_changes_nothing(bed: Bed) -> None:
     before = threading.active_count()
 
     bed.heartbeat.start()
-    bed.heartbeat.begin()
     bed.heartbeat.start()
-    bed.heartbeat.begin()
 
     assert threading.active_count() == before + 1
-
-
-async def test_a_short_run_needs_no_thread(bed: Bed) -> None:
-    """Starting one takes as long as answering a question and going on from there."""
-    before = threading.active_count()
-    run = JournalWriter(bed.inner, owner=bed.owner)
-    run.begin()
-
-    bed.heartbeat.start()
-    after = threading.active_count()
-    bed.heartbeat.stop()
-
-    assert after == before
-    assert bed.inner.row("run").owner is None
-
-
-async def test_before_anything_is_started_there_is_nothing_to_begin(bed: Bed) -> None:
-    """An engine that only cancels or lists has no lease to renew."""
-    bed.heartbeat.begin()
-
-    assert bed.heartbeat._thread is None
 
 
 async def test_a_request_to_cancel_reaches_the_loop(bed: Bed) -> None:
@@ -212,26 +189,11 @@ def test_a_second_event_loop_is_served_like_the_first() -> None:
     assert len(bed.heard) >= 2
 
 
-async def test_a_stopped_heart_can_beat_again(bed: Bed) -> None:
-    """A closed engine that is used once more drives runs like any other."""
-    bed.heartbeat.start()
-    bed.heartbeat.stop()
-    run = JournalWriter(bed.inner, owner=bed.owner)
-    run.begin()
-
-    bed.heartbeat.start()
-    bed.inner.ask_cancel(run.run, "too expensive")
-    await bed.something_heard()
-
-    assert bed.heard[0] == ("run", "too expensive")
-
-
 async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
     """A handler that computes for an hour must not lose its run."""
     run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()
-    bed.heartbeat.begin()
     bed.clock.advance(BEAT_SECONDS)
 
     renewed = threading.Event()
@@ -310,14 +272,13 @@ async def test_a_heart_that_cannot_beat_pauses_for_longer_each_time(
 
     def stopped_after(wait: float) -> bool:
         waits.append(wait)
-        return len(waits) == 4
+        return len(waits) == 5
 
     monkeypatch.setattr(bed.heartbeat, "_is_stopped_after", stopped_after)
     bed.heartbeat.start()
-    bed.heartbeat.begin()
     bed.heartbeat.stop()
 
-    assert waits[1:] == [0.25, 0.5, 1.0]
+    assert waits[2:] == [0.25, 0.5, 1.0]
 
 
 def _wait_until(event: threading.Event, holds: Callable[[], bool]) -> None:

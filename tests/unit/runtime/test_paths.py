@@ -138,14 +138,6 @@ def test_the_root_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
     assert path == tmp_path / "alias" / "a.txt"
 
 
-def test_a_long_path_is_cut_in_the_message(tmp_path: Path) -> None:
-    """An error is one line, whatever a model has sent."""
-    with pytest.raises(UnsafePath) as caught:
-        safe_path(tmp_path, "x" * 5000)
-
-    assert len(str(caught.value)) < 200
-
-
 def test_a_hidden_folder_may_be_allowed_by_name(tmp_path: Path) -> None:
     """The engine's own caches are hidden; the names in them are checked all the same."""
     assert safe_path(tmp_path, ".cache/a.md", hidden={".cache"}) == tmp_path / ".cache" / "a.md"

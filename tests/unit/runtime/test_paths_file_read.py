@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.effects import FileRead
@@ -70,26 +69,6 @@ def reading(path: str = "plan.md", **options: Any) -> Callable[[StepContext], An
     return work
 
 
-async def test_a_replay_gets_the_recorded_text(files: RunFiles) -> None:
-    """The handler must decide the same, whatever became of the file since."""
-    flow = one_step(reading())
-    bench = EngineFixture(files=files)
-
-    await bench.start(flow)
-    files.write("run", "plan.md", "another plan\n")
-    bench.answer("yes")
-    result = await bench.resume(flow)
-    await bench.close()
-
-    assert result.state == {"texts": ["the plan\n", "another plan\n"]}
-    replies = [event.reply for event in bench.events(ev.EffectFinished)]
-    assert replies[0] == {
-        "path": "plan.md",
-        "text": "the plan\n",
-        "digest": text_digest("the plan\n"),
-    }
-
-
 async def test_that_a_file_was_missing_is_recorded_too(files: RunFiles) -> None:
     """It may be there when the run is resumed."""
     flow = one_step(reading("notes.md", missing_ok=True))
@@ -117,27 +96,6 @@ async def test_a_missing_file_fails_the_run_until_it_is_there(files: RunFiles) -
     assert failed.status is Status.FAILED
     assert "notes.md does not exist" in failed.reason
     assert waiting.status is Status.WAITING
-
-
-async def test_a_handler_that_catches_the_error_replays_the_same(files: RunFiles) -> None:
-    """The error is recorded like a reply."""
-
-    async def work(ctx: StepContext) -> Work:
-        try:
-            found = (await ctx.read("notes.md")).text
-        except UnreadableFile:
-            found = ""
-        await ctx.wait(Question("Continue?"))
-        return OK, {"found": found}
-
-    bench = EngineFixture(files=files)
-    await bench.start(one_step(work))
-    files.write("run", "notes.md", "late")
-    bench.answer("yes")
-    result = await bench.resume(one_step(work))
-    await bench.close()
-
-    assert result.state == {"found": ""}
 
 
 def plant_pipe(folder: Path) -> None:
@@ -179,16 +137,3 @@ async def test_without_files_nothing_is_read(bench: EngineFixture) -> None:
 
     assert result.status is Status.FAILED
     assert "cannot read files" in result.reason
-
-
-async def test_a_run_killed_while_it_reads_reads_again(files: RunFiles) -> None:
-    """Reading changes nothing, so no human has to be asked about it."""
-    flow = one_step(reading())
-    bench = EngineFixture(files=files)
-
-    await bench.start_and_die(flow, at=2)
-    waiting = await bench.resume(flow)
-    await bench.close()
-
-    assert waiting.status is Status.WAITING
-    assert [item.prompt for item in waiting.inbox] == ["Continue?"]

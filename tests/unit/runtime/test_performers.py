@@ -53,15 +53,6 @@ async def test_a_file_is_written_for_its_run() -> None:
     assert result.state == {"digest": text_digest("# Report")}
 
 
-async def test_without_a_file_port_no_write_starts(bench: EngineFixture) -> None:
-    """The message says what is missing."""
-    result = await bench.start(one_step(write))
-
-    assert result.status is Status.FAILED
-    assert "cannot write files" in result.reason
-    assert len(bench.events()) == 2
-
-
 async def test_a_path_that_leaves_its_folder_fails_the_run() -> None:
     """Paths come from models too."""
 

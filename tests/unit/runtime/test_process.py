@@ -89,15 +89,6 @@ async def test_a_program_gives_back_its_code_and_what_it_printed() -> None:
     assert not result.ok
 
 
-async def test_a_program_reads_its_standard_input() -> None:
-    """Prompts are passed on standard input, because they are too long for a command line."""
-    text = "grüße\n" * 50_000
-
-    result = await run_process(python("import sys; print(len(sys.stdin.read()))"), stdin=text)
-
-    assert result.stdout == f"{len(text)}\n"
-
-
 async def test_a_program_that_does_not_read_is_not_waited_for() -> None:
     """It has a right not to; its exit code tells."""
     result = await run_process(python("pass"), stdin="x" * 1_000_000)
@@ -143,16 +134,6 @@ async def test_output_that_is_not_text_is_decoded_as_far_as_possible() -> None:
     assert result.stdout == "a\ufffd\ufffd\x00b"
 
 
-async def test_output_is_reported_as_it_arrives() -> None:
-    """A live view shows what a build is doing now."""
-    pieces: list[str] = []
-    script = "import sys; print('one', flush=True); print('two', file=sys.stderr, flush=True)"
-
-    await run_process(python(script), emit=pieces.append)
-
-    assert sorted("".join(pieces).split()) == ["one", "two"]
-
-
 # What cannot be started
 
 
@@ -160,12 +141,6 @@ async def test_a_missing_program_is_named() -> None:
     """The remedy is to install it, or to fix the name."""
     with pytest.raises(CommandFailed, match=r"'no-such-program' was not found.*PATH"):
         await run_process(["no-such-program"])
-
-
-async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
-    """Python says the program is missing; it is not."""
-    with pytest.raises(CommandFailed, match="nowhere"):
-        await run_process(python("pass"), cwd=str(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize("argv", [["/"], ["ls", "a\0b"]])

@@ -11,7 +11,7 @@ from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Answer, Approval, Choice, ItemState, Question, Request, Response
-from signoff.errors import InvalidAnswer, StaleApproval
+from signoff.errors import InvalidAnswer
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles
@@ -56,14 +56,6 @@ async def test_every_kind_of_request_waits_and_continues(
     assert (waiting.status, item.kind, item.step) == (Status.WAITING, kind, "work")
     assert json.loads(item.form)["prompt"] == request_.prompt
     assert result.state == {"reply": value, "by": "ann"}
-
-
-async def test_a_waiting_run_holds_nothing(bench: EngineFixture) -> None:
-    """Its process may exit, because it has given up the lease."""
-    await bench.start(asking(Question("Topic?")))
-
-    row = bench.store.row("run")
-    assert (row.status, row.owner, row.due_at) == (Status.WAITING, None, None)
 
 
 async def test_a_resume_without_an_answer_waits_on(bench: EngineFixture) -> None:
@@ -163,15 +155,6 @@ async def test_the_answer_to_work_that_is_found_done_counts_as_used(bench: Engin
     assert result.status is Status.COMPLETED
     items = bench.store.items("run", state=tuple(ItemState))
     assert [item.state for item in items] == [ItemState.USED]
-
-
-async def test_an_answer_bound_to_other_content_is_refused(bench: EngineFixture) -> None:
-    """The draft changed between looking and approving."""
-    await bench.start(asking(Approval("Good?", "draft 2")))
-    item = only(bench.store.items())
-
-    with pytest.raises(StaleApproval):
-        bench.store.answer(item.id, '{"value": true}', "ann", 0.0, "digest of draft 1")
 
 
 # Deadlines
@@ -319,13 +302,3 @@ async def test_a_file_counts_as_unchanged_until_its_content_changes(
         found.append(approved.unchanged("run", form))
 
     assert found == [True, False, False, True]
-
-
-async def test_an_approval_of_no_file_has_nothing_that_could_change(tmp_path: Path) -> None:
-    """Most approvals show their content and need no directory at all."""
-    bench = EngineFixture()
-    await bench.start(one_step(lambda _ctx: (Outcome.OK, {})))
-
-    approved = ApprovedFiles(bench.store, RunFiles(tmp_path))
-
-    assert approved.unchanged("run", Approval("Good?", TEXT).to_json())

@@ -41,26 +41,6 @@ async def test_a_recorded_reply_is_never_asked_for_again(bench: EngineFixture) -
     assert bench.agent.prompts == ["Write.", "Shorten: a", "Polish: b"]
 
 
-async def test_a_replayed_reply_has_all_it_had(bench: EngineFixture) -> None:
-    """Value, session and usage are read by handlers too."""
-    seen: list[Any] = []
-
-    async def work(ctx: StepContext) -> Work:
-        seen.append(await ctx.ask("claude", "Judge.", schema={"type": "object"}))
-        await ctx.wait(Question("Good?"))
-        return OK, {}
-
-    bench.agent.on("Judge.", {"status": "pass", "notes": ["a", "b"]})
-    workflow = one_step(work)
-
-    await bench.start(workflow)
-    bench.answer("yes")
-    await bench.resume(workflow)
-
-    assert seen[0] == seen[1]
-    assert seen[1].value == {"status": "pass", "notes": ["a", "b"]}
-
-
 @pytest.mark.parametrize("at", range(2, 6))
 async def test_wherever_a_process_dies_what_was_recorded_is_not_done_again(
     bench: EngineFixture, at: int
@@ -170,20 +150,6 @@ async def test_concurrent_effects_need_keys_of_their_own(bench: EngineFixture) -
     assert "share the key 'ask'" in result.reason
 
 
-async def test_concurrent_effects_with_keys_of_their_own_are_fine(bench: EngineFixture) -> None:
-    """The remedy the message names has to work."""
-
-    async def work(ctx: StepContext) -> Work:
-        a, b = await asyncio.gather(
-            ctx.ask("claude", "a", key="a"), ctx.ask("claude", "b", key="b")
-        )
-        return OK, {"both": a.text + b.text}
-
-    bench.agent.on("a", "1").on("b", "2")
-
-    assert (await bench.start(one_step(work))).state == {"both": "12"}
-
-
 async def test_concurrent_fan_outs_need_keys_of_their_own(bench: EngineFixture) -> None:
     """Their items would be mixed up on replay."""
 
@@ -231,20 +197,6 @@ async def test_a_payload_that_cannot_be_stored_is_refused_before_it_goes_out(
     assert result.status is Status.FAILED
     assert "'ask'" in result.reason
     assert bench.agent.requests == []
-
-
-async def test_an_unknown_agent_is_named_with_those_there_are(bench: EngineFixture) -> None:
-    """People mistype names."""
-
-    async def work(ctx: StepContext) -> Work:
-        await ctx.ask("claud", "a")
-        return OK, {}
-
-    result = await bench.start(one_step(work))
-
-    assert result.status is Status.FAILED
-    assert "unknown agent 'claud'; valid names: claude" in result.reason
-    assert bench.events(ev.EffectStarted) == []
 
 
 async def test_each_visit_and_attempt_has_effects_of_its_own(bench: EngineFixture) -> None:
@@ -346,16 +298,6 @@ async def test_a_parked_run_continues_when_its_time_has_come(bench: EngineFixtur
     assert (parked.status, parked.due_at) == (Status.PARKED, began + 3600)
     assert (too_early.status, too_early.due_at) == (Status.PARKED, began + 3600)
     assert result.state == {"woken": True}
-
-
-async def test_a_time_that_has_passed_does_not_park_the_run(bench: EngineFixture) -> None:
-    """The run was resumed late; it should not wait another night."""
-
-    async def work(ctx: StepContext) -> Work:
-        await ctx.park(datetime.fromtimestamp(bench.clock.now() - 1, UTC))
-        return OK, {}
-
-    assert (await bench.start(one_step(work))).ok
 
 
 # Progress

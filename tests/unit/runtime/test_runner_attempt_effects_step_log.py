@@ -124,33 +124,6 @@ async def test_an_attempt_that_was_late_does_not_repeat_its_lines(bench: EngineF
     assert lines(bench) == ["begins"]
 
 
-async def test_logging_adds_no_commit() -> None:
-    """A commit waits for the disk, so a chatty handler would be a slow one."""
-
-    async def quiet(ctx: StepContext) -> Work:
-        await ctx.ask("claude", "One.")
-        await ctx.ask("claude", "Two.")
-        return OK, {}
-
-    async def chatty(ctx: StepContext) -> Work:
-        ctx.log("begins")
-        await ctx.ask("claude", "One.")
-        ctx.log("half way")
-        await ctx.ask("claude", "Two.")
-        ctx.log("done")
-        return OK, {}
-
-    commits = []
-    for handler in (quiet, chatty):
-        store = CountingStore()
-        bench = EngineFixture(store=store)
-        bench.agent.on("", "a")
-        await bench.start(one_step(handler))
-        commits.append(store.commits)
-
-    assert commits[0] == commits[1]
-
-
 async def test_ten_thousand_lines_need_a_few_commits() -> None:
     """A loop that logs must not wait for the disk ten thousand times."""
 

@@ -79,18 +79,6 @@ async def test_calls_are_spread_over_the_period() -> None:
     assert await crowd(gate, clock, 7) == [0, 0, 60, 60, 120, 120, 180]
 
 
-async def test_after_a_period_without_calls_no_call_waits() -> None:
-    """Old calls no longer count."""
-    clock = FrozenClock()
-    gate = AgentGate(AgentLimits(calls=2, period=60.0), clock)
-    await crowd(gate, clock, 2)
-
-    clock.advance(61)
-
-    assert await crowd(gate, clock, 2) == [61, 61]
-    assert clock.slept == []
-
-
 async def test_within_any_stretch_of_a_period_there_are_never_too_many() -> None:
     """A provider's window slides; two windows of ours must not touch inside one of its."""
     clock = FrozenClock()
@@ -118,10 +106,3 @@ async def test_a_call_that_fails_releases_its_slot() -> None:
 
     async with asyncio.timeout(PATIENCE_SECONDS), gate.slot():
         pass
-
-
-async def test_without_limits_no_call_waits() -> None:
-    """The default is no limit."""
-    clock = FrozenClock()
-
-    assert await crowd(AgentGate(AgentLimits(), clock), clock, 50) == [0] * 50

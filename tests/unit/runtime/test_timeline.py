@@ -54,14 +54,6 @@ def test_a_process_that_died_is_counted_until_its_last_sign_of_life() -> None:
     assert line.running == {}
 
 
-def test_an_effect_in_progress_names_its_agent_and_start() -> None:
-    """It is what people stare at while they wait."""
-    line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "b#1"), answered(3, "a#1")])
-
-    (running,) = line.running.values()
-    assert (running.id, running.label, running.started_at) == ("b#1", "claude", 2)
-
-
 def test_a_second_attempt_keeps_the_name_of_who_is_asked() -> None:
     """The journal does not repeat a payload, and `agent` alone says nothing."""
     line = Timeline().follow([started(0), asked(1, "a#1"), ev.RunResumed(at=2), asked(3, "a#1", 2)])
@@ -128,14 +120,6 @@ def test_attempts_and_their_reason_belong_to_the_visit() -> None:
 
     assert line.visits[0].attempts == 2
     assert line.visits[0].feedback == "too short"
-
-
-def test_effects_are_counted_by_kind_as_often_as_they_were_tried() -> None:
-    """`show` printed `2 calls` above a table with `1 ask`, and the live view `1 call`."""
-    line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "a#1", 2), asked(3, "b#1")])
-
-    assert line.visits[0].effects == {"ask": 3}
-    assert line.spend.calls == 3
 
 
 def test_a_call_in_doubt_is_not_free_once_no_process_drives_the_run() -> None:

@@ -65,14 +65,6 @@ def test_the_newest_migration_is_the_one_the_program_opens_without_looking() -> 
     assert [m.version for m in migrations] == list(range(1, LATEST + 1))
 
 
-def test_a_fresh_database_knows_what_was_applied_to_it(db: sqlite3.Connection) -> None:
-    """There is nothing to back up."""
-    applied = db.execute("SELECT version, name FROM schema_migrations").fetchall()
-
-    assert applied == [(m.version, m.name) for m in shipped_migrations()]
-    assert version(db) == LATEST
-
-
 def test_a_database_of_this_version_is_opened_without_a_backup(path: Path) -> None:
     """Otherwise every command would leave a copy behind."""
     with closing(SqliteStore(path)):
@@ -168,17 +160,6 @@ def test_a_migration_that_fails_leaves_the_version_before_it(
     assert not db.in_transaction
     with closing(sqlite3.connect(backups(path)[0])) as old:
         assert version(old) == LATEST
-
-
-def test_an_applied_migration_is_not_applied_again(db: sqlite3.Connection, path: Path) -> None:
-    """Every command checks this when it starts."""
-    migrations = [*shipped_migrations(), SECOND]
-
-    migrate(db, path, migrations)
-    migrate(db, path, migrations)
-
-    assert len(backups(path)) == 1
-    assert db.execute("SELECT count(*) FROM labels").fetchone() == (1,)
 
 
 MIGRATE = """

@@ -12,7 +12,7 @@ from signoff import Outcome, StepDef, Workflow
 from signoff.core.codec import decode
 from signoff.core.context import StepContext
 from signoff.core.events import from_json
-from signoff.errors import RunBusy, StoreDamaged, UnknownName
+from signoff.errors import StoreDamaged
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Owner, Store
 from signoff.store.sqlite import MemoryStore, SqliteStore
@@ -41,51 +41,6 @@ def blobs(store: SqliteStore) -> set[str]:
 def events(store: Store, name: str) -> int:
     rows = store.journal(store.row(name).id)
     return len([from_json(each) for row in rows for each in decode(row.events, store.blob)])
-
-
-async def test_a_deleted_run_leaves_nothing_that_only_it_used() -> None:
-    """Texts of others stay, and theirs are gone: the file must not grow forever."""
-    store = MemoryStore()
-    await run(store, "one", SHARED, OWN)
-    await run(store, "two", SHARED)
-    before = events(store, "two")
-
-    store.delete(store.row("one").id, lambda _owner: False)
-
-    with pytest.raises(UnknownName):
-        store.row("one")
-    assert {SHARED, OWN} & blobs(store) == {SHARED}
-    assert events(store, "two") == before
-    with store._read as db:
-        tables = ("journal", "checkpoints", "inbox", "ledger", "late")
-        counts = {
-            t: db.execute(f"SELECT count(*) FROM {t} WHERE run = 1").fetchone()[0] for t in tables
-        }
-    assert set(counts.values()) == {0}
-
-
-async def test_the_last_run_takes_every_text_with_it() -> None:
-    """An empty database has no texts."""
-    store = MemoryStore()
-    await run(store, "one", SHARED, OWN)
-
-    store.delete(store.row("one").id, lambda _owner: False)
-
-    assert blobs(store) == set()
-
-
-async def test_a_run_that_a_process_drives_is_not_deleted() -> None:
-    """Its next commit would be lost, and with it what was paid for."""
-    store = MemoryStore()
-    await run(store, "one", OWN)
-    row = store.row("one")
-    store.take(row.id, OWNER, lambda _owner: False)
-
-    with pytest.raises(RunBusy):
-        store.delete(row.id, lambda _owner: True)
-
-    assert events(store, "one") > 0
-    store.delete(row.id, lambda _owner: False)
 
 
 async def test_a_backup_is_complete_while_another_connection_writes(tmp_path: Path) -> None:

@@ -69,15 +69,6 @@ def test_closing_a_database_leaves_no_other_files(path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == ["signoff.db"]
 
 
-def test_runs_are_still_there_when_the_file_is_opened_again(path: Path) -> None:
-    """This is the point of a file."""
-    with closing(SqliteStore(path)) as store:
-        start_run(store).append()
-
-    with closing(SqliteStore(path)) as store:
-        assert store.row("run").head == 2
-
-
 CRAMPED = """
 import resource, sys
 from pathlib import Path
@@ -335,15 +326,6 @@ def test_a_batch_that_fails_halfway_leaves_nothing(store: SqliteStore) -> None:
 
     assert store.row("one").head == 1
     assert one.append().accepted
-
-
-def test_a_closed_store_is_no_longer_used(path: Path) -> None:
-    """One line, not a traceback of SQLite's own."""
-    store = SqliteStore(path)
-    store.close()
-
-    with pytest.raises(StoreError):
-        store.rows()
 
 
 def test_a_name_with_half_a_character_is_refused_instead_of_hanging(store: SqliteStore) -> None:

@@ -35,18 +35,13 @@ def stored_text(text: str) -> str:
     return text
 
 
-def is_marked(text: str) -> bool:
-    """Tells whether a stored text differs from the text it stands for."""
-    return _MARK in text
-
-
 @overload
 def restored_text(text: str) -> str: ...
 @overload
 def restored_text(text: str | None) -> str | None: ...
 def restored_text(text: str | None) -> str | None:
     """Returns a text as it was before it was stored."""
-    if text is not None and is_marked(text):
+    if text is not None and _MARK in text:
         return _MARKED.sub(lambda match: _RESTORED[match[0]], text)
     return text
 

@@ -58,7 +58,7 @@ from signoff.store.postgres.connection import (
 )
 from signoff.store.postgres.leases import RunQueue
 from signoff.store.postgres.listener import ServerListener
-from signoff.store.postgres.queries import is_marked, restored_text, stored_text
+from signoff.store.postgres.queries import restored_text, stored_text
 from signoff.store.postgres.schema import check_schema, check_version
 from signoff.store.postgres.transfer import PostgresTransfer
 from signoff.store.queries import replace_surrogates
@@ -280,10 +280,7 @@ class PostgresStore:
     def waiting(self) -> list[InboxLine]:
         """Returns what a list shows of every open request, oldest first."""
         lines = inbox_lines(self._rows(q.WAITING))
-        for n, line in enumerate(lines):
-            if is_marked(line.prompt):
-                lines[n] = line._replace(prompt=restored_text(line.prompt))
-        return lines
+        return [line._replace(prompt=restored_text(line.prompt)) for line in lines]
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""

@@ -180,19 +180,6 @@ def test_a_failed_write_is_reported_once_and_tried_again_on_close(
     assert document(tmp_path / "demo" / "state.json")["run"] == "demo"
 
 
-def test_a_directory_that_stays_unwritable_does_not_keep_the_process_from_ending(
-    story: Story, projection: Projection, disk: WatchedDisk
-) -> None:
-    """Ctrl-C on a machine with a full disk has to end the command."""
-    disk.full = True
-    projection.notice(news(story))
-    projection.close()
-
-    projection.close()
-
-    assert disk.refused.is_set()
-
-
 def test_a_bug_while_writing_one_run_does_not_stop_the_others(
     tmp_path: Path, story: Story, caplog: pytest.LogCaptureFixture
 ) -> None:
