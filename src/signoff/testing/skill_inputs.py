@@ -152,6 +152,7 @@ class Routes:
         """Tells whether one of the values leads past a step."""
         if step == self._workflow.entry_point:
             return False
+        # The round is no mode: it differs from call to call, so no step is skipped because of it.
         modes = [(name, value) for name, value in params.items() if name != ITERATION]
         return any(step not in self._reached_with(name, value) for name, value in modes)
 
