@@ -165,13 +165,18 @@ def setting_lines(settings: Settings, only: str = "") -> Iterator[TrustLine]:
 
 
 def _needs_trust(key: str, value: Any, user: Layer) -> bool:
+    # The order matters: what the user has set is compared with that first. Everything that no line
+    # below names needs trust.
     section, _, name = key.partition(".")
     if section == "limits":
         return _raises(name, value, user)
     if key in _ALWAYS_HARMLESS or (key == _PRESENCE and value == "required"):
         return False
+    # A project that says what its user says changes nothing.
     if key in user:
         return bool(user[key].value != value)
+    # The agent is the user's own, perhaps with their key or program. Any further option of a
+    # project could turn it against them.
     agent = name.rpartition(".")[0]
     if section == "agents" and any(each.startswith(f"agents.{agent}.") for each in user):
         return True
@@ -218,6 +223,8 @@ def _shown(key: str, value: Any) -> str:
 
 
 def _definition_lines(home: Home, settings: Settings, name: str) -> Iterator[TrustLine]:
+    # A Python file is trusted as a whole. Of YAML only the lines count that can do something, so
+    # that editing a text asks nobody.
     for path in _files(home.path / name):
         shown = str(Path(home.path.name) / path.relative_to(home.path))
         if path.suffix == ".py":
@@ -263,6 +270,7 @@ def _is_sensitive(
 ) -> bool:
     if isinstance(value, str) and (_FUNCTION.fullmatch(value.strip()) or value in programs):
         return True
+    # Any key on the way counts, since a program may be nested in a list of steps or in a loop.
     keys = _KEYS.intersection(map(str, where))
     if keys == {"limits"}:
         return where[-1] in _LIMITS and _raises(str(where[-1]), value, user)
