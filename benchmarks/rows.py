@@ -161,9 +161,7 @@ ROWS = (
     Row("W6", "signoff runs, over bare Python", "runs_s", "s", None, Target(at_most=0.3)),
     Row("W6", "signoff show, over bare Python", "show_s", "s", None, Target(at_most=0.35)),
     Row("W6", "signoff validate, over bare Python", "validate_s", "s", None, Target(at_most=0.33)),
-    Row(
-        "W6", "signoff run, to its first call, over bare", "run_s", "s", None, Target(at_most=0.6)
-    ),
+    Row("W6", "signoff run, to its first call, over bare", "run_s", "s", None, Target(at_most=0.6)),
     Row(
         "W6",
         "signoff skill step, over bare Python",
