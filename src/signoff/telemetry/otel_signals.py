@@ -180,6 +180,7 @@ class OtelSignals:
             names.ROUND: part.iteration,
             names.UNKNOWN_COST: spend.unknown_usd,
         }
+        # Attributes are only set if they are known; backends show a missing one as a gap.
         # A sum of nothing known would claim that the run was free.
         if spend.known_usd or spend.calls > spend.unknown_usd:
             attributes[names.COST] = spend.known_usd
