@@ -133,6 +133,10 @@ BROKEN = {
     "with brackets that do not match": WHOLE.replace("]", ")"),
     "with two verdicts": f"{WHOLE}\n\nOn second thought:\n\n{play.passing_critique()}",
     "with an unknown verdict": WHOLE.replace("FAIL", "MAYBE"),
+    "with a list of another name": json.dumps({"overall": "FAIL", "findings": [VALID]}),
+    "that passes with an issue elsewhere": play.passing_critique()[:-1]
+    + f', "more": [{json.dumps(VALID)}]}}',
+    "inside another object": json.dumps({"review": {"overall": "FAIL", "issues": [VALID]}}),
     "with an issue that is a text": WHOLE.replace(', {"finding": "It ends here."}', ', "It ends"'),
 }
 """First answers that are no critique, each with one valid issue."""
@@ -152,6 +156,20 @@ def test_a_whole_finding_of_an_answer_that_cannot_be_read_stays_unless_withdrawn
     assert kept.code == LIMIT, kept.err
     assert "answers 1 finding" in kept.err
     assert withdrawn.code == APPROVED, withdrawn.err
+
+
+def test_a_finding_with_the_wrong_path_is_about_the_file_with_its_quote(
+    review_project: ReviewProject,
+) -> None:
+    """A model that writes `b.md` for `docs/b.md` is asked again, and may not mention it then."""
+    review_project.write("docs/b.md", "It is fast. It always works.\n")
+    wrong = file_issue("b.md", "It is fast. It always works.")
+    review_project.script({**finds(wrong), "times": 1})
+
+    done = review_project.review("docs")
+
+    assert done.code == FINDINGS_OPEN, done.out + done.err
+    assert "docs/b.md:1: HIGH tone/sure: Too sure." in done.out
 
 
 def test_a_half_finding_and_one_with_an_invented_quote_are_not_kept(

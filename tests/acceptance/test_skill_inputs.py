@@ -16,7 +16,7 @@ import pytest
 
 from signoff.core.workflow import Workflow
 from signoff.skills import discover_workflows
-from signoff.testing import case_id, generate_inputs, run_skill_invocation
+from signoff.testing import case_id, generate_test_inputs, run_skill_invocation
 from tests.acceptance.cli_project import CliProject
 
 SKILLS = discover_workflows()
@@ -31,7 +31,7 @@ PLACEHOLDER = re.compile(r"<(?:.*\|)?(.*)>")
 
 
 def inputs_of(skill: Workflow) -> list[dict[str, Any]]:
-    return list(generate_inputs(skill, {"task": TASKS, **SAMPLES.get(skill.name, {})}))
+    return list(generate_test_inputs(skill, {"task": TASKS, **SAMPLES.get(skill.name, {})}))
 
 
 def processes() -> Iterator[Any]:
@@ -137,7 +137,9 @@ def test_the_inputs_of_a_skill_of_ones_own_run_wherever_it_is(
 ) -> None:
     """It is tested before it is put where it will be found by its name."""
     skill = own_skill(inside.folder / place)
-    chosen = [params for params in generate_inputs(skill, TOPICS) if params.get("size", 1) == 1]
+    chosen = [
+        params for params in generate_test_inputs(skill, TOPICS) if params.get("size", 1) == 1
+    ]
 
     assert [run_skill_invocation(skill, params) for params in chosen] == [0] * 5
     assert list(inside.folder.rglob("hacked")) == []

@@ -60,9 +60,7 @@ class RuleSection(FlowSection):
     """What has to hold."""
     default_severity: SeverityName = DEFAULT_SEVERITY
     """How severe a violation is, if the critic does not say."""
-    examples: ExamplesSection = Field(
-        default_factory=ExamplesSection.model_construct, description="violation and compliant"
-    )
+    examples: ExamplesSection = Field(default_factory=ExamplesSection.model_construct)
     """Texts that violate and follow it."""
 
     def rule(self) -> Rule:

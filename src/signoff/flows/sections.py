@@ -14,7 +14,8 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, TypeVar
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -86,6 +87,12 @@ class FlowSection(Section):
     model_config = ConfigDict(frozen=True, strict=True)
 
     @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+        """Says what is valid for each field that does not say it, because its type does."""
+        for field in cls.model_fields.values():
+            field.description = field.description or _valid_values(field.annotation)
+
+    @classmethod
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
@@ -97,6 +104,20 @@ class FlowSection(Section):
                 if name in fields:
                     fields[name]["title"] = text.removesuffix(".")
         return reference
+
+
+def _valid_values(annotation: Any) -> str | None:
+    """Returns what is valid for a switch, a choice or a section; None for any other type."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    kind = get_args(annotation)[0] if is_union else annotation
+    if kind is bool:
+        return "true or false"
+    if get_origin(kind) is Literal:
+        return f"one of: {', '.join(map(str, get_args(kind)))}"
+    if not (isinstance(kind, type) and issubclass(kind, Section)):
+        return None
+    *names, last = kind.model_fields
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 def _field_docstrings(kind: type) -> Iterator[tuple[str, str]]:
@@ -305,8 +326,5 @@ class ConstraintConfig(FlowSection):
         "{short: No sentence is long.}",
     )
     """Constraints with one rule each."""
-    routing: RoutingConfig = Field(
-        default_factory=RoutingConfig.model_construct,
-        description="default_agents, rules or priority_routing",
-    )
+    routing: RoutingConfig = Field(default_factory=RoutingConfig.model_construct)
     """The agents of each constraint."""

@@ -89,6 +89,7 @@ def read_passkeys(path: Path) -> list[Passkey]:
         return []
     except (OSError, ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
+    # An unknown version is an error, not an empty list, which would let anyone in as the first.
     version = document.get("version") if isinstance(document, dict) else None
     if version != VERSION:
         raise _damaged(path, f"its version is {version!r}, not {VERSION}")
@@ -104,6 +105,7 @@ def read_passkeys(path: Path) -> list[Passkey]:
 def add_passkey(path: Path, passkey: Passkey) -> None:
     """Adds a passkey; raises `NameTaken` if its name or its credential is known already."""
     with translate_write_errors(path), file_lock(path):
+        # Read under the lock: two people may register at once, from two pages.
         known = read_passkeys(path)
         _refuse_known(known, passkey.name, passkey.credential)
         _write(path, [*known, passkey])
@@ -117,6 +119,7 @@ def check_name(path: Path, name: str) -> None:
 
 
 def _refuse_known(known: Sequence[Passkey], name: str, credential: str = "") -> None:
+    # Removed ones count too: a name that meant two keys would make earlier records ambiguous.
     if any(each.name == name for each in known):
         raise NameTaken(f"a passkey named {name!r} exists or existed; choose another name")
     if any(each.credential == credential for each in known):
@@ -181,6 +184,7 @@ def from_base64url(text: str) -> bytes:
 
 
 def _read(raw: Mapping[str, Any]) -> Passkey:
+    # The fingerprint is in the file for those who review it; here it is computed from the key.
     known = {each.name for each in fields(Passkey)}
     passkey = Passkey(**{name: value for name, value in raw.items() if name in known})
     texts = (passkey.name, passkey.owner, passkey.credential, passkey.public_key, passkey.rp_id)

@@ -88,6 +88,7 @@ def registration_options(file: Path, secret: str, name: str, rp_id: str) -> dict
         challenge=registration_challenge(secret),
         timeout=TIMEOUT_MILLISECONDS,
         authenticator_selection=structs.AuthenticatorSelectionCriteria(
+            # A touch alone proves that somebody is there, not who: a PIN or a finger does.
             user_verification=structs.UserVerificationRequirement.REQUIRED,
             resident_key=structs.ResidentKeyRequirement.PREFERRED,
         ),
@@ -153,6 +154,7 @@ def _checked(file: Path, proof: Proof, challenge: bytes) -> dict[str, Any]:
     passkey = next((each for each in passkeys if each.credential == identity), None)
     if passkey is None or not passkey.is_active:
         raise SignatureRefused("the signature is not one of a passkey of this project")
+    # A line in the file is not enough: whoever can write it could have added a key of their own.
     check_trust(passkeys, passkey)
     signature = {
         "passkey": passkey.name,
@@ -174,6 +176,7 @@ def check_stored(signature: Mapping[str, Any], passkey: Passkey, challenge: byte
     webauthn = _library()
     credential = str(signature.get("credential"))
     origin = str(signature.get("origin"))
+    # The origin is the signature's own claim: it has to be of the host that the passkey is for.
     if credential != passkey.credential or _host_of(origin) != passkey.rp_id:
         raise SignatureRefused("the signature is not one of this passkey for this host")
     response = {part: signature.get(name) for name, part in _PARTS.items()}

@@ -85,7 +85,8 @@ def assign_files(
     """Returns a critique whose issues name files that were shown, and messages about the others.
 
     An issue that names no file is about the only one, or the only one with its quote. One that
-    names another file is about none, and so has no valid evidence.
+    names another file is a mistake; if its quote is in one file only, it is about that one, and
+    otherwise it has no valid evidence.
     """
     problems: list[str] = []
     issues = [_assigned(issue, shown, version, problems) for issue in critique.issues]
@@ -102,13 +103,16 @@ def _assigned(
 ) -> CritiqueIssue:
     diffs = {each.path: each.diff for each in shown}
     name = issue.path.strip().removeprefix("./")
-    if not name:
-        having = [path for path in diffs if _quote_in(issue, version, path, diff=diffs[path])]
-        candidates = list(diffs) if len(diffs) == 1 else having
-        name = candidates[0] if len(candidates) == 1 else ""
     if name not in diffs:
+        wrong = name
+        having = [path for path in diffs if _quote_in(issue, version, path, diff=diffs[path])]
+        by_quote = having if not (wrong and issue.omission) else []
+        candidates = list(diffs) if len(diffs) == 1 and not wrong else by_quote
+        name = candidates[0] if len(candidates) == 1 else ""
         what = f"the file {flat(issue.path)[:200]!r}, which is not part of this review"
-        problems.append(f"{issue.id} names {what if issue.path.strip() else 'no file'}")
+        if wrong or not name:
+            problems.append(f"{issue.id} names {what if wrong else 'no file'}")
+    if not name:
         return replace(issue, path="", unverified=True)
     quote = _quote_in(issue, version, name, diff=diffs[name])
     return replace(issue, path=name, evidence=quote or issue.evidence)

@@ -255,6 +255,11 @@ class CriticHandler:
         critique = replace(critique, answered_by=reply.by or reply.agent or "")
         if critique.answered_by == critique.reviewer:
             critique = replace(critique, answered_by="")
+        outside = self._issues_outside(critique, scope, prompt, reply) if quotes_artifact else []
+        if outside:
+            every = with_unique_ids([*critique.issues, *outside], scope.owner)
+            critique = replace(critique, issues=tuple(every))
+            unreadable.append(f"{len(outside)} of its issues are not in `issues`")
         critique, unknown_files = self._with_files(critique, strict=quotes_artifact)
         critique = valid.merged(critique, scope.owner, block_on)
         known = self._known(scope, critique)
@@ -287,18 +292,34 @@ class CriticHandler:
 
         They get no benefit of doubt: their quotes and rules are checked like those of any answer.
         """
-        issues = find_whole_issues(
+        issues = self._whole_issues(scope, prompt, text)
+        block_on = self.flow.config.adjudication.block_on
+        critique, _ = self._with_files(replace(unread, issues=tuple(issues)), strict=True)
+        critique = valid.merged(critique, scope.owner, block_on)
+        found = find_problems(critique, self.state.content.text, block_on)
+        return self._keep_valid(mark_unverified(critique, found), scope, valid)
+
+    def _whole_issues(
+        self, scope: ReviewScope, prompt: ProductPrompt, text: str
+    ) -> list[CritiqueIssue]:
+        return find_whole_issues(
             text,
             rules=scope.severities,
             owner=scope.owner,
             material=self._material(prompt),
             by_file=bool(self.paths),
         )
-        block_on = self.flow.config.adjudication.block_on
-        critique, _ = self._with_files(replace(unread, issues=tuple(issues)), strict=True)
-        critique = valid.merged(critique, scope.owner, block_on)
-        found = find_problems(critique, self.state.content.text, block_on)
-        return self._keep_valid(mark_unverified(critique, found), scope, valid)
+
+    def _issues_outside(
+        self, critique: Critique, scope: ReviewScope, prompt: ProductPrompt, reply: Reply
+    ) -> list[CritiqueIssue]:
+        """Returns the issues of a reply that are elsewhere than in the list of its critique.
+
+        A critic may call the list `findings`, or write one more issue below a verdict of PASS.
+        """
+        listed = {(issue.finding, issue.evidence) for issue in critique.issues}
+        every = self._whole_issues(scope, prompt, reply.text)
+        return [each for each in every if (each.finding, each.evidence) not in listed]
 
     def _keep_valid(self, critique: Critique, scope: ReviewScope, valid: OpenIssues) -> list[str]:
         """Keeps the issues of an answer that is sent back; returns what to tell the critic."""

@@ -103,8 +103,8 @@ def add(request: Request, project: OpenProject, caller: Decider, form: SentForm)
     new = _created(request, form, caller, project.clock.now())
     confirmation = sent_proof(request, form, "confirmation")
     access: Access = request.app.state.access
+    # Used up before the passkey is added, so that of two requests with one link only one adds.
     if not access.use_registration(form.one("key")):
-        # Two requests with the same link have both come this far.
         raise _used_up()
     register(project.home.passkeys, new, confirmation)
     return RedirectResponse("/passkeys", 303)
