@@ -74,6 +74,8 @@ def store_error(path: Path, error: BaseException) -> StoreError | None:
 
 
 def _sqlite_error(path: Path, error: sqlite3.DatabaseError) -> StoreError:
+    # The extended codes of SQLite add details in the upper bits, and the fix depends on the lower
+    # ones alone.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(f"{path} is locked by another process; try again")

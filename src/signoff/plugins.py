@@ -89,6 +89,7 @@ def agent_kinds() -> Mapping[str, str]:
 
 def notation(name: str) -> Notation | None:
     """Returns a notation by name; installed packages are searched for those not built in."""
+    # Built-in names go first, so that a package can add to the program and replace nothing of it.
     import_path = NOTATIONS.get(name)
     if import_path is None and name not in ("", "python"):
         import_path = entry_points("notations").get(name)
@@ -152,6 +153,8 @@ def options_of(command: str) -> list[NotationOption]:
             if command not in option.commands:
                 continue
             owner = owners.setdefault(option.flag, each)
+            # Whichever came first would win silently, and the other notation would never get its
+            # value.
             if owner is not each:
                 raise ConfigError(
                     f"the notations {owner.name!r} and {each.name!r} both define the option "

@@ -77,6 +77,8 @@ def build_agent(
     """
     settings = configs[name]
     factory = _factory(name, settings.kind)
+    # Only agents that forward requests get the others, so that a plug-in cannot reach agents that
+    # it was not named for.
     options = _options(settings, factory)
     if capabilities_of(factory).needs_agents:
         options["agents"] = dict(_candidates(name, configs, agents))
@@ -86,6 +88,8 @@ def build_agent(
         # Python's own message begins with the name of a method, which says nothing to users.
         what = str(error).partition("__init__() ")[2] or error
         raise ConfigError(f"agents.{name}: {what}") from error
+    # What a human answers costs nothing that is billed, and waits as long as it takes: it needs
+    # neither a price nor a fallback.
     if capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, configs, agents, _priced(agent, settings))
@@ -215,6 +219,7 @@ def _with_fallback(
     other = configs[name].fallback
     if other is None:
         return agent
+    # A human in the chain would turn a busy agent into a wait of days that nobody has asked for.
     _check_chain(name, configs)
     if capabilities_of(agents[other]).answered_by_human:
         raise ConfigError(
@@ -431,10 +436,12 @@ def find_not_ready(
     Unknown agents are left out.
     """
     known = known_agents(settings)
+    # A fallback is checked as well: if it is ready, the run does not need the agent in front of it.
     chains = {ask: list(_chain(known, ask)) for ask in asks if ask.agent in known}
     if not chains:
         return {}
     checked = {_label(ask): ask for chain in chains.values() for ask in chain}
+    # One check for each agent and model, however many steps ask it: some checks start a program.
     agents = {label: _agent(known, ask, root) for label, ask in checked.items()}
     found = check_some(agents)
 
@@ -486,6 +493,8 @@ def refuse_not_ready(
     remedies = dict.fromkeys(remedy for each in not_ready.values() for remedy in each.remedies)
     named = [label.split()[0] for label in not_ready if by_name]
     others = [f"{name}={MANUAL}" for name in named if name not in (AUTO, DEFAULT_AGENT)]
+    # Answering by hand is always possible, so it is offered even where nothing else can be fixed
+    # now.
     by_hand = PassOption(option, next(iter(others), MANUAL))
     raise ConfigError(
         f"{reasons}. Nothing was started; fix that, name another agent, or answer by hand",

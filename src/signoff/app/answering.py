@@ -48,7 +48,7 @@ from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
 
 if TYPE_CHECKING:
-    from signoff.passkeys.presence import Proof
+    from signoff.passkeys.keys import Proof
 
 
 LONGEST_NUMBER = 18
@@ -94,12 +94,13 @@ def record_answer(
     item, by = project.store.item(number), answer.by or current_user()
     at = project.clock.now() if answer.at is None else answer.at
     form = form_of(project, item)
+    # Checked here and not by each surface, so that no tool for agents can forget it.
     if project.for_agent and not work and not is_open_to_agents(form):
         raise InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
     stored = _checked_answer(project, item, form, answer, at)
     if needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
-        from signoff.passkeys.presence import prove
+        from signoff.passkeys.keys import prove
 
         stored["presence"] = prove(project.home.passkeys, item, stored, by, answer.proof)
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
@@ -134,6 +135,8 @@ def _checked_answer(
     _check_open(item)
     _check_in_time(item, form, at)
     _check_digest(item, answer.digest)
+    # The form decides what is valid, whichever surface has asked: a page, a file and a command
+    # accept the same answers.
     value = check_answer(form, answer.value, answer.text)
     details = {"failed": True} if answer.failed else _details(item, form, value, answer.extras)
     if value is True and with_file:
@@ -166,6 +169,8 @@ def record_file_answers(project: Project, run: str) -> list[str]:
             warnings.append(f"{answer.file.path.name}: {error}")
         else:
             used.setdefault(answer.file.token, answer)
+    # Only now: a file that was archived before its answer is stored would be lost with a crash in
+    # between.
     for answer in used.values():
         directory.archive(answer)
     return warnings
@@ -216,6 +221,8 @@ def _label(project: Project, item: InboxItem) -> str:
 def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> InboxItem:
     """Approves or rejects a request; at a gate, chooses the option of that name."""
     refuse_worker(project, "approve or reject requests")
+    # Checked before the kind of request, or a request that is answered already would get advice on
+    # how to answer it.
     item = project.store.item(number)
     _check_open(item)
     verb = "approve" if yes else "reject"
@@ -438,6 +445,8 @@ def approve_edited(
     file = file_to_edit(project, item)
     if file is None:
         raise InvalidAnswer(f"request #{number} has no file that can be edited")
+    # Someone else may have edited it since, and their text would be overwritten without having been
+    # seen.
     if file.digest != file_digest:
         raise StaleApproval(f"{file.path} has changed since it was shown; look at it again")
     if text_digest(text) != file.digest:

@@ -157,6 +157,8 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
             detail = f"{error.home} is not trusted: {lines}"
             yield Check("trust", False, detail, next_command(TrustProject()))
             return
+    # What is cheap and most likely wrong comes first; agents are asked last, since that takes
+    # seconds.
     yield from _folders(cwd, home)
     if home is not None:
         make_importable([home.root])
@@ -324,6 +326,7 @@ def validate(
     except ConfigError as error:
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [ValidationResult("settings", None, tuple(problems))]
+    # Files that only a run needs may be missing: authors check a flow long before they have a goal.
     context = compile_context(home, settings, options, cwd=cwd, check_only=True)
     own = list(_check_settings(home, settings, environment))
 

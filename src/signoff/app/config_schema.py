@@ -76,6 +76,8 @@ class AgentSection(BaseModel):
     def _is_a_price(cls, value: dict[str, float] | None) -> dict[str, float] | None:
         if value is None:
             return None
+        # Half a price would make a call look cheaper than it is, and infinity would end every run
+        # at its first call.
         if not {"in", "out"} <= set(value) or not all(0 <= n < math.inf for n in value.values()):
             raise ValueError(value)
         return value
@@ -229,6 +231,8 @@ def check(
     except ValidationError as error:
         problems.extend(mistake.problem(origin) for mistake in mistakes_of(error, form))
         return {}
+    # Only what is written counts: a default that a file does not mention must not replace the value
+    # of a lower layer.
     leaves = dict(_leaves(read, read.model_dump(exclude_unset=True, by_alias=True)))
     leaves.pop(("version",), None)
     return leaves
@@ -236,6 +240,7 @@ def check(
 
 def _with_sections(raw: Mapping[str, Any]) -> type[ConfigFile]:
     """Returns the model of a file, with the sections of the notations that it uses."""
+    # Loading a notation takes a while, and most files have no section of one.
     others = raw.keys() - ConfigFile.model_fields.keys()
     sections: dict[str, Any] = {}
     for each in plugins.notations() if others else ():

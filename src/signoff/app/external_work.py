@@ -152,6 +152,7 @@ async def submit(
     `which` is the number of the work item, or the item itself as `next` shows it. Raises
     `UsageError` for a submission that is malformed or comes too late: it changes nothing.
     """
+    # A worker names the run itself, so its token is what keeps it to its own.
     row = project.run(name)
     check_token(project, row)
     try:
@@ -277,6 +278,7 @@ def _with_values(answer: AnswerInput, form: Mapping[str, str], schema: Any) -> A
 def _refuse_placeholders(answer: AnswerInput, form: Mapping[str, str]) -> None:
     """Refuses a command that was run as it was printed: it must not use up an attempt."""
     text = str(answer.value).strip()
+    # A reason is free text, so only the printed placeholder itself is refused.
     if answer.failed:
         unfilled = [text] if text == REASON_PLACEHOLDER else []
     elif text in (TEXT_PLACEHOLDER, JSON_PLACEHOLDER):
@@ -328,6 +330,7 @@ def _can_resume(project: Project, row: RunRow) -> bool:
 
 def _check_pulled(project: Project, row: RunRow) -> None:
     """Raises if resuming the run would call its own agents instead of external workers."""
+    # Otherwise a worker that asks for work would start, and bill, the agents of someone else's run.
     if ev.ANY_AGENT not in load_state(project, row).stand_ins:
         raise UsageError(
             f"the work of run {row.name!r} is not handed out to external workers",
@@ -343,6 +346,8 @@ async def _resume(
     number: int | None = None,
 ) -> None:
     """Resumes a run; if another worker's process drives it, waits until that used our answer."""
+    # The other process may use this very submission: it reads answers that arrive while it drives
+    # the run.
     until = project.clock.monotonic() + PATIENCE_SECONDS
     pause = LOOK_AGAIN_SECONDS
     while number is None or _unread(project, name, number):

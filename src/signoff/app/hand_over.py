@@ -80,6 +80,8 @@ def hand_over(
             )
             return result.run
 
+    # The run is in the store before the dispatcher hears of it: one that is faster would find
+    # nothing.
     row = project.store.row(asyncio.run(start()))
     asyncio.run(announce(project, row, new=True))
     return row
@@ -100,6 +102,7 @@ def wake(project: Project, run: str) -> RunRow:
     if not row.target:
         # It says how to name the workflow, which no worker could find.
         project.find_again(row)
+    # A run that was never handed over has no needs yet; workers have to find its workflow at least.
     needs = places_of(project) if row.needs is None else row.needs
     queued = project.store.enqueue(row.id, needs, is_alive)
     row = project.store.row(run)
@@ -130,6 +133,8 @@ def ensure_worker(project: Project) -> None:
     It ends by itself when there is nothing left to do. Only for a store that is a file: the
     administrator of a database server decides which hosts work for it.
     """
+    # Two processes may both find none and start one each. Of workers that end when idle, the first
+    # one stays.
     if project.store.local_file() is None or living_workers(project.store):
         return
     try:

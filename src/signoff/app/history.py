@@ -37,10 +37,9 @@ from signoff.notation import HistoryFold, RunSnapshot
 from signoff.remedies import ShowRun
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
-from signoff.runtime.journal import folded_state
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow
-from signoff.runtime.timeline import Decision, Timeline
+from signoff.runtime.timeline import Decision, Timeline, folded_state
 
 if TYPE_CHECKING:
     from signoff.notation import ResumeReport
@@ -59,6 +58,8 @@ def events_of(
     Long texts are stored separately; `whole=False` returns short digests in their place,
     which is faster.
     """
+    # Most readers want to know what happened and not what was said, and the texts are nearly all of
+    # a journal.
     blob = project.store.blob if whole else short_digest
     for seq, text in project.store.journal(row.id, after):
         for data in decode(text, blob):
@@ -190,6 +191,7 @@ def find_finding(
     Of several runs it is the newest that knows it; `run` names one.
     """
     latest: dict[str, None] = {}
+    # Newest first: an identity lasts across runs, and the newest knows what became of it.
     for row in [project.run(run)] if run is not None else list_runs(project):
         history = record_of(project, row).review()
         if history is None:
@@ -329,6 +331,7 @@ def news(project: Project, name: str, after: int = 0) -> RunNews:
     timeline, fold = Timeline(), history_fold(project, row)
     before: NewsState | None = None if after > 0 else NewsState()
     for seq, event in events_of(project, row):
+        # The view of the past is taken as the journal passes the cursor: each event is read once.
         if before is None and seq > after:
             before = _view(timeline, fold)
         # A review's state is most of its journal, and only its history is needed here.

@@ -63,6 +63,7 @@ def init_project(
     available = presets() if preset is not None else {}
     if preset is not None and preset not in available:
         raise UnknownName("preset", preset, available)
+    # Only what this call writes is trusted: a cloned project may have brought settings of its own.
     before = _trusted_lines(Home(named_home_folder(start, environment) or start / FOLDER))
     result = _init_project(start, environment, available[preset] if preset is not None else None)
     # What was there before was written by someone else.
@@ -161,6 +162,7 @@ def _add_settings(preset: Preset, home: Home) -> tuple[tuple[Path, ...], str]:
     names = [(key, name) for key, section in new.items() for name in section]
     if present is not None and all(name in (present.get(key) or {}) for key, name in names):
         return (), ""
+    # Two sections of one name would make the file invalid, so the user gets the text to add.
     if present is None or present.keys() & new.keys():
         return (), text.strip()
     with home.config.open("a", encoding="utf-8") as config:

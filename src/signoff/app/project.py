@@ -87,6 +87,7 @@ class Project:
     @property
     def secrets(self) -> Secrets:
         """The values of environment variables that are never stored."""
+        # Names of variables are settings, so they are known before any of the secrets is used.
         options = [each.options for each in self.settings.agents.values()]
         keys = [each[name] for each in options for name in each if name.endswith("key_env")]
         signing = [each["secret_env"] for each in self.settings.notify if each.get("secret_env")]
@@ -275,6 +276,8 @@ def open_store(home: Home, settings: Settings) -> Store:
     """Opens a project's database; creates it if it does not exist."""
     # Connecting to a server sends it something, and a file could be any file of the user.
     check_setting(home, settings, "database")
+    # Whether it exists is asked before it is opened, which creates it: a database that the user
+    # makes is the user's own.
     file = database_file(settings.database, home.path)
     is_new = file is not None and not file.exists()
     store = open_database(settings.database, home.path)

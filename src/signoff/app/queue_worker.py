@@ -34,7 +34,6 @@ from signoff.errors import (
 )
 from signoff.remedies import Resume
 from signoff.runtime.engine import Engine
-from signoff.runtime.journal import events_in
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
 from signoff.runtime.store_port import (
     FORGOTTEN_SECONDS,
@@ -44,6 +43,7 @@ from signoff.runtime.store_port import (
     Topic,
     subscribed,
 )
+from signoff.runtime.timeline import events_in
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""
@@ -129,6 +129,8 @@ class QueueWorker:
         return all(each.number >= number for each in living_workers(self._project.store))
 
     def _can_continue(self) -> bool:
+        # Without this look, a run that was queued while the worker signed off would wait for the
+        # next one.
         queued = self._project.store.rows(status=[Status.QUEUED])
         able = self._capabilities.names
         return any(row.needs is not None and able.issuperset(row.needs) for row in queued)
@@ -374,6 +376,8 @@ class QueueWorker:
     def _refuse_deadly(self, row: RunRow) -> None:
         """Raises if a run has ended one worker after the other."""
         if row.status is Status.RUNNING:
+            # A run that ends every process that touches it would otherwise take one worker after
+            # the other with it.
             lost = lost_workers(self._project.store, row)
             if lost >= MOST_LOST:
                 raise HandlerFailed(

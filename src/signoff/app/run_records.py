@@ -47,6 +47,7 @@ def live_rows(store: Store, rows: Iterable[RunRow]) -> Iterator[RunRow]:
     continue it. If it is queued and no worker can take it, that is the reason.
     """
     # Asked once: a queue may be long.
+    # Most lists have no queued run, and then no worker is looked up at all.
     workers = cache(lambda: living_workers(store))
     is_owned = cache(lambda owner: store.owner(owner, is_alive) is not None)
     for row in rows:
@@ -77,6 +78,7 @@ def missing_capabilities(
     needs: Iterable[str], workers: Iterable[WorkerRow]
 ) -> tuple[str, ...] | None:
     """Returns what the most able worker lacks: nothing if it can; None if there is no worker."""
+    # One worker has to have all of them; two that have half each help nobody.
     lacking = [tuple(sorted(set(needs) - set(each.capabilities))) for each in workers]
     return min(lacking, key=len, default=None)
 

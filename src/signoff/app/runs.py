@@ -39,6 +39,8 @@ from signoff.store.rundir.files import LARGEST_READ, LATEST
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
     """Returns runs with their current status, newest first."""
     statuses = [_status(name) for name in status]
+    # Statuses that depend on whether a process lives are not in the database, so more is read and
+    # then chosen.
     stored = stored_statuses(statuses)
     # A run whose process died is stored as running, so fewer runs may match than are read.
     rows = project.store.rows(status=tuple(stored), limit=-1 if Status.RUNNING in stored else limit)
@@ -144,6 +146,7 @@ def _matching(
     """
     stored = tuple(stored_statuses(chosen.status))
     while True:
+        # More than asked for, since some of them may have another status by now.
         rows = project.store.rows(
             status=stored,
             workflow=chosen.workflow,
@@ -401,6 +404,7 @@ def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
     if live_row(source, row).status is Status.RUNNING:
         problem = f"run {name!r} is running, so it is not moved; wait until it rests"
         raise RunBusy(problem, remedy=CancelRun(name))
+    # Looked up before the run is taken, because a refused move must not disturb it.
     _refuse_taken(target, name)
     with _held(source, row) as fence:
         numbers = _send(source, target, source.row(name), fence, address)

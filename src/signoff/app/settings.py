@@ -229,6 +229,8 @@ def user_file(environment: Mapping[str, str]) -> Path:
         return Path(override).expanduser()
     if sys.platform == "win32" and environment.get("APPDATA"):
         return Path(environment["APPDATA"]) / "signoff" / "config.yaml"
+    # As other programs do it, so that the file is where users look for it and where their backups
+    # find it.
     base = environment.get("XDG_CONFIG_HOME")
     folder = Path(base) if base else Path.home() / ".config"
     return folder / "signoff" / "config.yaml"
@@ -245,6 +247,8 @@ def load_settings(
     if environment.get("SIGNOFF_CONFIG") and not user.exists():
         problems.append(Problem(str(user), "does not exist", "SIGNOFF_CONFIG names it"))
     built_in = {tuple(key.split(".")): value for key, value in BUILT_IN.items()}
+    # Every layer is read before anything is reported, so that one try shows the mistakes of all of
+    # them.
     layers = [_layer(built_in, lambda _path: BUILT_IN_ORIGIN)]
     folders: dict[str, Path] = {}
     for path in settings_files(home, environment):
@@ -355,6 +359,8 @@ def _check(given: _Given, problems: list[Problem]) -> Layer:
     from signoff.app.config_schema import check
 
     def where(path: tuple[str | int, ...]) -> str:
+        # A mistake may be about a whole section, which has no origin of its own. That of any of its
+        # keys leads the user to the right place.
         return origins.get(path) or next((o for p, o in origins.items() if p[:1] == path[:1]), "")
 
     return _layer(check(raw, where, problems, strict=False), where)
@@ -369,6 +375,8 @@ def _merge(layers: Iterable[Layer], folders: Mapping[str, Path]) -> Settings:
     for layer in layers:
         values.update(layer)
     read: dict[str, Any] = {"agents": {}, "roles": {}, "observe": {}}
+    # Each value is put where its keys lead. A later layer has replaced single values by now, so a
+    # project that lowers one limit keeps the others of its user.
     for each in values.values():
         _put(read, each.path, each.value)
     limits = {name: value for name, value in read.pop("limits").items() if value is not None}
@@ -397,6 +405,8 @@ def _put(sections: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 def _agent(name: str, options: dict[str, Any], folder: Path | None) -> AgentSettings:
     names = {each.name for each in fields(AgentSettings)} - {"options", "folder"}
+    # What is left belongs to the kind of agent, which checks it when it is built: plug-ins bring
+    # options that nobody knows here.
     common = {each: options.pop(each) for each in names & options.keys()}
     if common.get("rate"):
         from signoff.app.config_schema import parse_rate

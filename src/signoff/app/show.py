@@ -143,6 +143,8 @@ class RunDetails:
 def show(project: Project, name: str | None = None) -> RunDetails:
     """Returns the report of a run, or of the latest one."""
     row = current_row(project, project.run(name))
+    # Read before the journal: an answer that is used in between is shown as pending rather than not
+    # at all.
     inbox = project.store.items(row.name)
     answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
     fold, events = history_fold(project, row), [event for _, event in events_of(project, row)]
@@ -268,6 +270,7 @@ def logs(
         for seq, event in events_of(project, row, after=after):
             after = seq
             yield Entry(seq, event, tuple(narrator.narrate(event)))
+        # The last look came after the run had come to rest, so nothing is missing.
         if sleep is None or row.status not in (Status.QUEUED, Status.RUNNING):
             return
         sleep(LOOK_SECONDS)

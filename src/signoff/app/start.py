@@ -222,6 +222,7 @@ def plan(
     """
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
+    # Nothing of the project is imported or asked before its user trusts it.
     check_trust(home, settings)
     if problems := [
         *unknown_options(settings, home.root),
@@ -237,6 +238,7 @@ def plan(
     if name is not None and (file is None or file.exists()):
         with Project(home, settings, open_store(home, settings), cwd) as project:
             _refuse_taken(project, name)
+    # Whoever starts the run pays for it, so their limits go before those of the workflow's author.
     own_limits = command_line_limits(settings)
     limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
     warnings = tuple(map(str, (*unknown_kinds(settings), *unusable_files(settings, home.root))))
@@ -324,6 +326,7 @@ def plan_named(
         return planned
     settings = load_settings(planned.home, environment)
     project = planned.target.workflow.limits.over(settings.limits)
+    # Only downwards. An agent that could raise a limit would decide what its user pays.
     own = planned.own_limits.at_most(project)
     return replace(planned, own_limits=own, limits=own.over(project))
 
@@ -332,6 +335,7 @@ def _plan(
     cwd: Path, environment: Mapping[str, str], request: StartRequest, *, agent: bool
 ) -> StartPlan:
     limits = {name: str(value) for name, value in request.limits.items()}
+    # The catalog is read for each call: a workflow that was just installed can be started at once.
     entry = startable(cwd, environment).find(request.workflow, cwd)
     if entry.target == REVIEW:
         if request.params:
@@ -490,6 +494,7 @@ def _with_roles(
     known = {*known_agents(project.settings.agents), *project.agents, *roles, *workflow.agents}
     asked = asks_of(workflow, load_state(project, row).params)
     replaced = [each._replace(agent=switch[each.agent]) for each in asked if each.agent in switch]
+    # Found now and not when the step asks: by then others have been paid for.
     refuse_unfit(project.settings.agents, replaced)
     for agent in switch:
         if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):

@@ -190,6 +190,7 @@ def shipped_targets() -> set[str]:
 
 def notation_of(file: SourceFile) -> Notation:
     """Returns the notation of a file: the one it names, or the one that recognizes it."""
+    # Every notation is asked, built in or installed, so a plug-in can add a kind of file.
     readers = [each for each in plugins.notations() if each.compile]
     able = [each for each in readers if file.path.suffix in each.suffixes]
     if not able:
@@ -231,6 +232,7 @@ def refuse_options(target: str, options: Mapping[str, Any], notation: Notation |
 def _recognized(file: SourceFile, able: list[Notation]) -> Notation:
     content = file.content if isinstance(file.content, dict) else {}
     by_name = {each.name: each for each in able}
+    # What a file says about itself goes before any guess from its keys.
     if KEY in content:
         if content[KEY] not in by_name:
             raise UnknownName(f"notation in {file.name}", str(content[KEY]), by_name)
@@ -326,6 +328,8 @@ def resolve(
 
     `searched` are the folders and modules of the settings in which workflows have names.
     """
+    # From the most explicit form to a bare name, so that what a target means never depends on which
+    # other files exist.
     make_importable([cwd, context.root])
     if match := _NAMED.fullmatch(target):
         # A scheme wins over a file or a top-level module of the same name; a file can be given by
@@ -527,6 +531,7 @@ class Catalog(NamedTuple):
         }
 
     def _candidates(self, target: str, cwd: Path) -> list[CatalogEntry]:
+        # A whole target is never ambiguous, and goes before a name that looks like one.
         exact = [each for each in self.entries if each.target == target]
         return exact or self._named(target) or self._defined_in(target, cwd)
 

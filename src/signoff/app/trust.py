@@ -20,15 +20,15 @@ from urllib.parse import quote
 
 from signoff import plugins
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.app.settings import Layer, Settings, database_file, mask
+from signoff.app.home import Home, expected_home
+from signoff.app.settings import Layer, Settings, database_file, load_settings, mask
 from signoff.core.outcome import Status
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust, TrustLine, remember, require, untrusted
-from signoff.notation import YAML_SUFFIXES
+from signoff.notation import YAML_SUFFIXES, CompileContext
 
 if TYPE_CHECKING:
-    from signoff.app.home import Home
     from signoff.app.project import Project
 
 _ALWAYS_HARMLESS = ("log_level", "log_format")
@@ -128,6 +128,20 @@ def trust_of(home: Home, settings: Settings) -> Trust:
     return partial(check_trust, home, settings)
 
 
+def context_here() -> CompileContext:
+    """Returns what finding definitions around the current folder needs: no agents."""
+    home = expected_home(Path.cwd(), os.environ)
+    settings = load_settings(home, os.environ)
+    return CompileContext(
+        root=home.root,
+        home=home.path,
+        settings=settings.sections,
+        workflows=settings.workflows,
+        agents={},
+        trust=trust_of(home, settings),
+    )
+
+
 def all_lines(home: Home, settings: Settings) -> list[TrustLine]:
     """Returns every line of a project that needs trust."""
     folders = ("constraints", *FOLDERS)
@@ -165,13 +179,18 @@ def setting_lines(settings: Settings, only: str = "") -> Iterator[TrustLine]:
 
 
 def _needs_trust(key: str, value: Any, user: Layer) -> bool:
+    # The order matters: what the user has set is compared with that first. Everything that no line
+    # below names needs trust.
     section, _, name = key.partition(".")
     if section == "limits":
         return _raises(name, value, user)
     if key in _ALWAYS_HARMLESS or (key == _PRESENCE and value == "required"):
         return False
+    # A project that says what its user says changes nothing.
     if key in user:
         return bool(user[key].value != value)
+    # The agent is the user's own, perhaps with their key or program. Any further option of a
+    # project could turn it against them.
     agent = name.rpartition(".")[0]
     if section == "agents" and any(each.startswith(f"agents.{agent}.") for each in user):
         return True
@@ -218,6 +237,8 @@ def _shown(key: str, value: Any) -> str:
 
 
 def _definition_lines(home: Home, settings: Settings, name: str) -> Iterator[TrustLine]:
+    # A Python file is trusted as a whole. Of YAML only the lines count that can do something, so
+    # that editing a text asks nobody.
     for path in _files(home.path / name):
         shown = str(Path(home.path.name) / path.relative_to(home.path))
         if path.suffix == ".py":
@@ -263,6 +284,7 @@ def _is_sensitive(
 ) -> bool:
     if isinstance(value, str) and (_FUNCTION.fullmatch(value.strip()) or value in programs):
         return True
+    # Any key on the way counts, since a program may be nested in a list of steps or in a loop.
     keys = _KEYS.intersection(map(str, where))
     if keys == {"limits"}:
         return where[-1] in _LIMITS and _raises(str(where[-1]), value, user)

@@ -50,6 +50,8 @@ def drive(
     def resume_work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
         return resume(project, name, observers=observers, warn=display.out.warn)
 
+    # A run is driven, asked about and driven on, until nobody answers: each time it is one use
+    # case.
     drive_once = partial(_drive_once, project, display.out, workflow=workflow)
     with events_file(display.events) as watchers:
         name, timelines = drive_once(work, watchers, history=history or {})

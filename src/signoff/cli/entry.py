@@ -200,6 +200,8 @@ def run_command(
     _prepare_streams()
     report = partial(_report, "--debug" in arguments, "--json" in arguments)
     try:
+        # click would print errors in its own form and exit by itself; here every failure becomes
+        # one line and a documented code.
         result = command.main(list(arguments), prog_name=name, standalone_mode=False)
         return _flush_stdout(result)
     except click.exceptions.Exit as ended:

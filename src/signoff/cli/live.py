@@ -146,6 +146,8 @@ class LiveView(View):
             self._flushed = self._clock.monotonic()
         if not lines:
             return
+        # Not while a frame is drawn, or a fragment of it would stay on the screen above the new
+        # lines.
         with self._drawing:
             self._console.print(Group(*lines))
             # The previous frame still shows some of these lines.

@@ -233,6 +233,7 @@ def output(as_json: bool = False, quiet: bool = False, verbose: bool = False) ->
     if not as_json:
         return Output(quiet=quiet, verbose=verbose)
     # A workflow may print while it is imported or run; that must not end up in the document.
+    # A resource of the context, so that stdout is given back however the command ends.
     results = click.get_current_context().with_resource(reserved_stdout())
     return Output(as_json, quiet, verbose, results)
 

@@ -67,6 +67,7 @@ def print_summary(report: RunDetails, out: Output) -> None:
         out.line(f"  files: {near(report.folder)}")
     for text in next_lines(report):
         # Commands are not wrapped, so that they can be copied.
+        # A request is prose about something; everything else is meant to be copied.
         if text.startswith("#"):
             out.prose(f"  {text}", hang="     ")
         else:

@@ -42,6 +42,7 @@ def length(text: str) -> list[Finding]:
     if len(words) <= MOST_WORDS:
         return []
     message = f"the text has {len(words)} words, and {MOST_WORDS} are allowed"
+    # Everything after the last allowed word is quoted, so that the author sees how much has to go.
     finding = _finding("words", "HIGH", message, " ".join(words[MOST_WORDS:]))
     return [finding | {"suggested_fix": f"Use at most {MOST_WORDS - 8} words."}]
 
@@ -63,6 +64,7 @@ def name(text: str) -> list[Finding]:
 
 def tone(text: str) -> list[Finding]:
     """Finds praise and exclamation marks, with the edits that remove them."""
+    # A full stop and not nothing: the sentence has to end.
     exclamations = [
         _finding("calm", "MEDIUM", "an exclamation mark", _with_context(text, *match.span()))
         | {"edit": _replace_edit(text, *match.span(), ".")}
@@ -96,6 +98,7 @@ def _with_context(text: str, start: int, end: int) -> str:
 
 def _replace_edit(text: str, start: int, end: int, by: str) -> dict[str, str]:
     """Returns the edit of a passage, with just enough context to be unique in the text."""
+    # An edit is applied where its text is found, so it has to be found exactly once.
     first, last = next(
         (start - before, end + more - before)
         for more in range(len(text) + 1)

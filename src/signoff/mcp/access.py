@@ -48,6 +48,8 @@ class ServerOptions:
     @contextmanager
     def project(self) -> Iterator[Project]:
         """Opens the project; errors that a user can fix are reported to the agent."""
+        # Whoever calls acts as an agent from here on: every use case below refuses what only a
+        # human decides.
         with reported_errors(), open_project(self.cwd, self.environment) as project:
             project.for_agent = True
             yield project
@@ -66,6 +68,7 @@ def reported_errors() -> Iterator[None]:
 
 def client_name(session: Any) -> str:
     """Returns who an agent is, as its client reports it; a name, not a proof."""
+    # Recorded with an answer, and never used to decide what the client may do.
     params = session.client_params
     return line(params.client_info.name, 40) if params is not None else "unknown client"
 

@@ -92,6 +92,7 @@ class ToolOutcome(TypedDict, total=False):
 def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
     """Returns the news of a run; what is as it was at the cursor is left out."""
     before, now, row = news.before, news.now, news.row
+    # Counts and no texts: the agent asks for the findings it wants, and pays only for those.
     found = {"open": news.open_findings, "new": news.new_findings, "gone": news.gone_findings}
     changed = now.open != before.open
     reply: Any = without_empty(
@@ -153,6 +154,8 @@ def is_work(item: InboxItem) -> bool:
 
 def next_step(project: Project, news: RunNews) -> str:
     """Returns the call that an agent should make next; empty if it should just wait."""
+    # Models follow a stated next step more reliably than a general instruction, and never guess a
+    # cursor.
     status = news.row.status
     if status in FINAL:
         return "ended; show has the findings and the diff"
@@ -252,6 +255,8 @@ def _spend(project: Project, run: str | None, _number: int | None) -> str:
 
 
 def _request(project: Project, run: str | None, number: int | None) -> str:
+    # A number alone is enough for a human. An agent also names its run, so a slip shows another
+    # run's request to nobody.
     item = find_item(project, run) if number is None else project.store.item(number)
     _check_run(project.run(run) if run is not None else None, item.run, item.id)
     form = form_of(project, item)

@@ -75,6 +75,8 @@ class SignoffServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Calls a tool; arguments that do not fit are reported with what would be valid."""
+        # Checked before the SDK does: it drops arguments that it does not know, and the call would
+        # do something else.
         schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
         if name not in schemas:
             raise ToolError(str(UnknownName("tool", name, schemas)))
@@ -131,6 +133,7 @@ def _shortened(schema: Any) -> Any:
         return [_shortened(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    # Every conversation of every agent pays for the definitions of the tools.
     return {
         key: _shortened(value) for key, value in schema.items() if not _adds_nothing(key, value)
     }
@@ -173,6 +176,8 @@ def unknown_argument(tool: str, names: Iterable[str], schema: Mapping[str, Any])
 
 def wrong_arguments(tool: str, error: ValidationError, schema: Mapping[str, Any]) -> str:
     """Returns what is wrong with the values of arguments, and what would be valid."""
+    # The model corrects itself from this line, so it says what would be valid and names no class of
+    # ours.
     problems = error.errors(include_url=False, include_context=False)
     # Values that may have one of several types are reported once for each of them.
     by_name = {str(each["loc"][0]) if each["loc"] else "": each for each in problems}

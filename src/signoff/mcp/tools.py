@@ -224,6 +224,8 @@ async def start_run(
     server: ServerOptions, request: StartRequest, name: str, *, pull: bool
 ) -> dict[str, Any]:
     """Starts a run and returns its handle; a retry with the same name returns the same run."""
+    # In a thread, as everything here that reads files or asks agents: other calls of the client
+    # must not wait.
     planned = await run_sync(plan_named, server.cwd, server.environment, request)
     if not pull:
         await run_sync(lambda: refuse_not_ready(planned.not_ready()))
@@ -246,6 +248,7 @@ def _same_run(project: Project, planned: StartPlan, name: str) -> RunRow | None:
 
     The answer to a call can get lost: the client gives up, or the server is killed.
     """
+    # Only a name makes a call repeatable; without one, each call is meant as a new run.
     if not name or not project.has_run(name):
         return None
     row = project.store.row(name)
@@ -300,6 +303,7 @@ async def take_or_submit(
     if ANY_AGENT not in load_state(project, row).stand_ins:
         # Other requests for work are for humans who review in place of an agent.
         raise UsageError(f"the work of run {run!r} is not handed out; it was not started to be")
+    # An agent that works alone need not count: the only open item is meant.
     number = submission.item or None
     if submission.is_empty:
         return _work_reply(await next_work(project, run), number, page)
@@ -435,6 +439,7 @@ async def ask_human(
 ) -> dict[str, Any] | InputRequiredResult:
     """Shows a request to the human, in the best way that their client has."""
     if not request.is_open:
+        # A dialog about something that is decided already would ask the human to decide it again.
         return request.reply(f"Request #{request.number} is {request.state}; nothing to sign off.")
     capabilities = ctx.client_capabilities
     dialogs = capabilities.elicitation if capabilities is not None else None

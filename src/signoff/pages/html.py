@@ -46,6 +46,7 @@ def join(children: Iterable[Content]) -> Markup:
 
 def _render(child: Content) -> str:
     match child:
+        # Before the case of texts: it is one too, and would be escaped twice.
         case Markup():
             return child
         case None:
@@ -62,6 +63,7 @@ def _render(child: Content) -> str:
 def _attribute(name: str, value: str | float | bool | None) -> str:
     if value is None or value is False:
         return ""
+    # Values come from models too: a quote in one must not end its attribute.
     key = name.rstrip("_").replace("_", "-")
     return f" {key}" if value is True else f' {key}="{escape(escape_controls(str(value)))}"'
 
@@ -110,6 +112,7 @@ def tile(value: str, label: str) -> Markup:
 
 def moment(at: float) -> str:
     """Returns a time in UTC, to the minute."""
+    # Reports are sent to other time zones, and a run may be watched from several.
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
@@ -144,6 +147,7 @@ def status_mark(status: Status, words: str = "") -> Markup:
 
 def cut(text: str) -> str:
     """Returns a text without its end if that would be too long for a browser, and says so."""
+    # Browsers stop at lines of megabytes, which minified files have; what is missing is said.
     rest = len(text) - LONGEST_LINE
     return f"{text[:LONGEST_LINE]}… ({rest:,} more characters)" if rest > 0 else text
 

@@ -82,6 +82,7 @@ class _Builder:
         inside = self.contents()
         if token.type == "link_open":
             return _link(str(token.attrs.get("href", "")), inside)
+        # Whatever a newer parser may return: an element that is not listed becomes its text.
         if token.hidden or token.tag not in _ELEMENTS:
             # The paragraphs of a tight list are hidden.
             return inside

@@ -50,6 +50,7 @@ AMOUNTS = ("Calls", "Tokens in", "of these cached", "Tokens out", "Cost")
 def report(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     """Yields the report of a run."""
     timeline, history = record.folded()
+    # Calls that never reported their cost count as unknown, once no process can report it.
     if timeline.state.status is not Status.RUNNING:
         timeline.close_bill()
     title = f"{record.name}: {timeline.state.workflow or record.workflow}"
@@ -185,6 +186,7 @@ def written_files(history: ReviewHistory | None) -> Iterator[Markup]:
 
 def who_read(timeline: Timeline, history: ReviewHistory | None) -> Iterator[Markup]:
     """Yields who has read what, and what a review that is not running has not read, and why."""
+    # While a review runs, what was not read yet is no news.
     if history is None or timeline.state.status in (Status.RUNNING, Status.QUEUED):
         return
     coverage = history.coverage
@@ -218,6 +220,7 @@ def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:
                 words,
             )
         )
+    # Judges and humans take turns, and a reader follows who answered whom.
     rows.sort(key=lambda row: row[0])
     cells = [(moment(at), *others) for at, *others in rows]
     found = table(("When", "Where", "Who", "Decision"), cells) if rows else tag("p", "None.")
@@ -239,6 +242,7 @@ def cost(timeline: Timeline) -> Markup:
     """Returns what each agent and model cost."""
     totals: dict[tuple[str, str], LedgerEntry] = {}
     for entry in sorted(timeline.state.ledger.values()):
+        # The ledger also counts by step; here a reader wants to know which agent was expensive.
         key = (entry.agent, entry.model)
         totals[key] = add_entries(totals[key], entry) if key in totals else entry
     rows = [(e.agent, e.model or "-", *amounts(e)) for e in totals.values()]
@@ -288,6 +292,7 @@ def steps(timeline: Timeline) -> Markup:
 
 def rounds_chart(rounds: Sequence[Round]) -> Markup:
     """Returns the chart with its legend; empty if no round was reviewed."""
+    # A round that ended before its review has no counts, which is not the same as none open.
     counted = [each for each in rounds if each.counts]
     if not counted:
         return Markup("")

@@ -67,6 +67,7 @@ def finding_groups(
             continue
         title, groups = status.words.capitalize(), group_equal(found)
         is_open = status is FindingStatus.OPEN
+        # What is settled is a line that unfolds: hundreds of cards would hide what is still open.
         in_full = is_open or not run
         cards = [
             finding_html(history, group, current) if in_full else _finding_line(history, group)
@@ -187,6 +188,7 @@ def _evidence(history: ReviewHistory, finding: Finding) -> Markup | None:
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     lines = text[first : last if last >= 0 else len(text)]
+    # A quote from a minified file would bring its line of a megabyte with it.
     if lines.count("\n") >= MOST_LINES or len(lines) > LONGEST_LINE:
         return tag("pre", tag("mark", cut(finding.quote)))
     return tag(
@@ -240,6 +242,7 @@ def _highlighted(text: str, spans: Sequence[tuple[int, int, Finding]]) -> Iterat
     """Yields a text with its spans marked; where two overlap, the first one wins."""
     position = 0
     for start, end, finding in sorted(spans, key=lambda span: span[:2]):
+        # A link inside another is no HTML, and a text that is cut ends before its last quotes.
         if start < position or end > len(text):
             continue
         yield text[position:start]
@@ -285,6 +288,8 @@ def _answered_hunks(run: str, history: ReviewHistory, text: str) -> Markup | Non
         return None
     first, last = history.versions[0], history.versions[-1]
     hunks = [hunk for found in history.changes(first, last).values() for hunk in found]
+    # The headers of both diffs differ, so the changed lines are compared: exactly what the request
+    # shows must be on the screen, because the answer is bound to that.
     own = changed_lines(line for hunk in hunks for line in hunk.lines)
     if own != changed_lines(diff_lines(text)) or len(hunks) > MOST_HUNKS:
         return None
@@ -412,6 +417,7 @@ def _lines(lines: Sequence[str]) -> Iterator[Markup]:
     while position < len(lines):
         removed = _run(lines, position, "-")
         added = _run(lines, position + len(removed), "+")
+        # As many lines as before: each most likely replaces the one at its place.
         if len(removed) == len(added) > 0:
             pairs = [_words(old[1:], new[1:]) for old, new in zip(removed, added, strict=True)]
             yield from (tag("span", "-", old, class_="del") for old, _ in pairs)
@@ -469,6 +475,7 @@ def _run(lines: Sequence[str], start: int, sign: str) -> list[str]:
 def _words(old: str, new: str) -> tuple[Content, Content]:
     """Returns two versions of a line with the words marked that differ."""
     left, right = _WORDS.findall(old), _WORDS.findall(new)
+    # Comparing them takes the square of their number; a minified file would take seconds.
     if max(len(left), len(right)) > MOST_WORDS:
         return old, new
     from rapidfuzz.distance import Indel
@@ -525,6 +532,7 @@ def changed_hunks(
     found = [(path, hunk) for path, hunks in files.items() for hunk in hunks]
     if not found:
         yield tag("p", "These versions are equal.", class_="soft")
+    # Long reviews have thousands of findings, and each hunk names some of them.
     by_id = {each.id: each for each in history.findings}
     name = ""
     for path, hunk in found[:MOST_HUNKS]:

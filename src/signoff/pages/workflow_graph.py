@@ -40,6 +40,8 @@ def workflow_graph(
     arrows = list(_arrows(steps, places))
     ahead = _lanes([each for each in arrows if not each.back and each.end > each.start + 1])
     back = _lanes([each for each in arrows if each.back])
+    # Arrows back are on the left of the boxes, those that skip steps on the right: each side is as
+    # wide as its lanes, and a label needs some room.
     left = 16 + _LANE * (max(back.values(), default=-1) + 1) + (46 if back else 0)
     right = left + _WIDTH + _LANE * (max(ahead.values(), default=-1) + 1) + (46 if ahead else 0)
     parts = [

@@ -48,6 +48,7 @@ def main() -> None:
         child = os.fork()
         if not child:
             run_and_exit(partial(_run, getattr(modules[source], name), *how))
+        # One at a time: the next process continues with what this one has left on the disk.
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 

@@ -99,6 +99,7 @@ for _name in vars(Store):
 
 
 def _kill_this_process() -> None:
+    # No handler may run and nothing may be flushed, as when the power fails.
     os.kill(os.getpid(), signal.SIGKILL)
 
 

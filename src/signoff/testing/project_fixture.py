@@ -27,6 +27,7 @@ class ProjectFixture:
         self.folder = folder
         self.agents: dict[str, Agent] = {}
         """Agents by name; they override the settings in `home.config`."""
+        # The settings of a developer's machine must not decide whether a test passes.
         self._environment = {"XDG_CONFIG_HOME": str(folder / "no-user-settings")}
         self.home: Home = init_home(folder, self._environment).home
 

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from signoff.app.trust import context_here
 from signoff.core.args import BoundedInt, ChoiceSet, Constant, Domain
 from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, StepDef
@@ -30,7 +31,6 @@ from signoff.core.workflow import Workflow
 from signoff.discovery import NAME, assigns_workflow
 from signoff.errors import SignoffError, UnknownName, UsageError
 from signoff.skills.commands.command_text import SkillPlace, command_text
-from signoff.skills.commands.project import context_here
 from signoff.skills.discovery import find_source
 from signoff.skills.stateless import STATE_DIR, iterations, step_at
 
@@ -152,6 +152,7 @@ class Routes:
         """Tells whether one of the values leads past a step."""
         if step == self._workflow.entry_point:
             return False
+        # The round is no mode: it differs from call to call, so no step is skipped because of it.
         modes = [(name, value) for name, value in params.items() if name != ITERATION]
         return any(step not in self._reached_with(name, value) for name, value in modes)
 

@@ -63,6 +63,7 @@ _REVOKE = "DELETE FROM secrets WHERE kind = ? AND name = ?"
 class AccessScope(IntEnum):
     """What a caller may do; each includes the ones before it."""
 
+    # The numbers are stored and compared, so their order is their meaning.
     READ = 1
     OPERATE = 2
     """Start, cancel and resume runs."""
@@ -111,6 +112,7 @@ class Access:
         self._path = path
         self._now = now
         self._db = open_private(path, _SCHEMA, _SCHEMA_SERVER)
+        # Only to keep the file small: whoever looks up a secret checks its time anyway.
         with translate_errors(path):
             self._db.execute(_EXPIRE, (now(),))
         self._lock = threading.Lock()
@@ -243,6 +245,7 @@ def open_private(path: Path, *schema: str) -> sqlite3.Connection:
     with suppress(FileExistsError):
         os.close(create_private(path))
     with translate_errors(path):
+        # Requests are answered in several threads; each owner of a connection has a lock for it.
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         # With a write-ahead log, reading never waits for a process that writes.
         db.execute("PRAGMA journal_mode = WAL")

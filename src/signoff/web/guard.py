@@ -32,6 +32,7 @@ LOGIN_PATH = "/login"
 STATIC_PATH = "/static/"
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+# Some programs behind a proxy obey these headers, so that a GET could act as a POST.
 OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
 OWN_SITE = frozenset({"same-origin", "none"})
 """`same-site` is not enough: every port of this machine is the same site."""
@@ -127,6 +128,8 @@ class RequestGuard:
     def _refusal(self, scope: Scope) -> RefusedRequest | None:
         """Returns why a request is refused; notes its caller in the scope."""
         headers = Headers(scope=scope)
+        # The host comes first: a page that makes its own name resolve to this machine has the same
+        # origin as ours, and must not even learn whether a session is valid.
         found = (
             _check_host(headers, self._hosts)
             or _check_request_line(scope, headers)
@@ -195,6 +198,7 @@ def missing_scope(caller: Caller, scope: AccessScope) -> RefusedRequest | None:
 
 def _one(headers: Headers, name: str) -> str:
     """Returns a header; one that was sent twice with different values matches nothing."""
+    # Programs disagree about which of two counts, and another one may have checked the other.
     values = set(headers.getlist(name))
     return values.pop() if len(values) == 1 else "\0" if values else ""
 
@@ -235,6 +239,7 @@ def _check_site(scope: Scope, headers: Headers) -> RefusedRequest | None:
         HTTPStatus.FORBIDDEN, "OtherSite", "the request comes from another web site"
     )
     if scope["method"] in SAFE_METHODS:
+        # A link in a chat leads to a sign-off; frames, scripts and pictures from there are attacks.
         link = _one(headers, "sec-fetch-mode") == "navigate"
         top = _one(headers, "sec-fetch-dest") in ("document", "")
         return other if site and site not in OWN_SITE and not (link and top) else None
@@ -252,6 +257,7 @@ def _check_length(headers: Headers, most: int) -> RefusedRequest | None:
     length = _one(headers, "content-length")
     if not length:
         return None
+    # Python reads more numbers than servers do, such as -1 or digits of other scripts.
     if not length.isascii() or not length.isdigit():
         return RefusedRequest(
             HTTPStatus.BAD_REQUEST, "BadRequest", "the length of the body is unclear"
@@ -273,6 +279,7 @@ def _cookie_value(headers: Headers, name: str) -> str:
 def _with_headers(send: Send) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
+            # A route may have set a stricter policy for what it sends; that one must stay.
             own = list(message.get("headers", ()))
             names = {name.lower() for name, _ in own}
             extra = [pair for pair in SECURITY_HEADERS if pair[0] not in names]

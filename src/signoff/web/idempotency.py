@@ -92,6 +92,7 @@ class IdempotencyKeys:
         digest = hashlib.sha256(request.encode("utf-8", "replace")).hexdigest()
         with self._lock, translate_errors(self._path):
             self._db.execute(_EXPIRE, (now - KEEP_SECONDS,))
+            # Inserted, then read: of two processes with one key, both see the row of the first.
             new = self._db.execute(_CLAIM, (caller, key, digest, made, now)).rowcount
             first, name = self._db.execute(_CLAIMED, (caller, key)).fetchone()
         if first != digest:

@@ -153,12 +153,14 @@ class NewsBox:
 
     def offer(self, change: StoreChange) -> None:
         """Adds what is of interest in a change of the store."""
+        # An open page renders itself again after each event, so it must not hear of other runs.
         if self.run is not None:
             own = tuple(row for row in change.rows if row.name == self.run)
             if not own and not change.everything:
                 return
             change = StoreChange(own, change.everything, change.last)
         if self._news is not None:
+            # Not written yet: of a run that has changed twice, only the later row counts.
             rows = {row.name: row for row in (*self._news.rows, *change.rows)}
             everything = self._news.everything or change.everything
             change = StoreChange(tuple(rows.values()), everything, change.last)
@@ -204,6 +206,7 @@ class LiveFeed:
             yield box
         finally:
             self._boxes.discard(box)
+            # Without readers nobody needs the news; the next look reports what happened meanwhile.
             if not self._boxes:
                 self._watcher.pause()
 
@@ -257,10 +260,10 @@ class LiveFeed:
         loop = self._loop
         if loop is None or loop.is_closed():
             return 0.0
+        # Boxes belong to the loop: only it may wake those who wait for them.
         loop.call_soon_threadsafe(self._distribute, change)
-        names = {None, *(row.name for row in change.rows)}
-        interested = [each for each in list(self._boxes) if change.everything or each.run in names]
-        return len(interested) * WRITE_SECONDS
+        # As if all of them were interested: under a busy engine, pages may be told a little later.
+        return len(self._boxes) * WRITE_SECONDS
 
     def _distribute(self, change: StoreChange) -> None:
         self.version += 1
@@ -307,6 +310,8 @@ class PageCache:
 
     def _entry(self, scope: Scope) -> _Entry:
         encodings = [value for name, value in scope["headers"] if name == b"accept-encoding"]
+        # A page shows its reader's name and only the buttons they may press, so who asks is part
+        # of the key: a copy must never cross from one user to another.
         key = (scope.get(CALLER), scope["path"], scope["query_string"], *encodings)
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)

@@ -152,6 +152,7 @@ def answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def _unknown(request: Request, error: Exception) -> Response:
+        # The message of an error that nobody expected may hold anything, so only its kind is told.
         detail = "signoff itself is at fault; its log has the details"
         found = problem(500, type(error).__name__, detail)
         return problem_response(request.url.path, found)

@@ -53,6 +53,7 @@ class ProjectPool:
                 # Whatever happened, the next request gets a connection without a past.
                 await run_sync(project.store.close)
                 raise
+            # Only after a success: a connection may be in the middle of something after an error.
             self._free.append(project)
 
     async def call(self, function: Callable[[Project], T]) -> T:
@@ -144,6 +145,7 @@ class FormFields:
     def __init__(self, body: bytes) -> None:
         text = body.decode("utf-8", "replace")
         try:
+            # Only this encoding is read: parsers of multipart bodies have a history of holes.
             self.values = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
         except ValueError as error:
             raise UsageError(f"a form has at most {MOST_FIELDS} fields") from error

@@ -74,6 +74,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with mcp.lifespan():
             yield
+        # First the streams, which use the projects; then the projects, which use the database.
         feed.close()
         projects.close()
         keys.close()
@@ -87,6 +88,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
         redoc_url=None,
         lifespan=lifespan,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        # A redirect would make two addresses of one page; a path that no route has is not found.
         redirect_slashes=False,
     )
     app.state.projects, app.state.feed, app.state.keys = projects, feed, keys
@@ -100,6 +102,8 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     answer_errors(app)
     # The documented way to change how an application describes itself.
     app.openapi = partial(documents.describe, app)  # type: ignore[method-assign]
+    # From the inside out: pages are kept as they are sent, so that a copy costs no compression, and
+    # the guard is outermost, so that not even a copy reaches anyone who may not see it.
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     cached = PageCache(zipped, lambda: feed.version)
     return PageApp(RequestGuard(cached, access, cookie=cookie, hosts=hosts), app, feed)

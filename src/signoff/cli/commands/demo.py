@@ -88,6 +88,8 @@ def command(
     out = display.out
     if agent is None:
         _require_model(display.may_ask)
+    # In a process of its own: the kill is a real one, as from a power cut, and this one has to
+    # survive it.
     killed = _killed_run(folder, agent) if kill else None
     demo = prepare_run(folder.absolute(), os.environ, limit_settings(limits))
     with demo.project as project:

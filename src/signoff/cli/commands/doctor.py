@@ -56,6 +56,8 @@ def command(out: Output) -> int:
         checks = [_to_json(check) for check in report.checks]
         out.json({"can_run": report.can_run, "checks": checks, "advice": list(report.advice)})
         return code
+    # Nobody has set up every agent there is, and a page of those would hide the one that is
+    # missing.
     hidden = [c.name for c in report.checks if not (c.ready or c.wanted or out.verbose)]
     for check in report.checks:
         if check.name not in hidden:
@@ -126,7 +128,7 @@ def config_command() -> None:
 
     Lowest to highest precedence: built-in, user file, project file, environment
     (SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_DATA_URL,
-    SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), config_command line.
+    SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), command line.
     """
 
 

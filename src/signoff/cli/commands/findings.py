@@ -97,6 +97,7 @@ def diff_command(
       signoff diff first --round 2
       signoff diff --from 1        everything since the first version
     """
+    # One names what a round fixed, the others name two versions: together they say nothing.
     if number is not None and (first is not None or last is not None):
         raise click.UsageError("use either --round, or --from and --to")
     with open_here() as project:

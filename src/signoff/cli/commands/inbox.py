@@ -231,7 +231,7 @@ def _parse(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str |
 
 
 def decision_command(verb: str, *, yes: bool, text: str) -> click.Command:
-    """Returns the `approve` or the `reject` answer_command; `text` is its help."""
+    """Returns the `approve` or the `reject` command; `text` is its help."""
     examples = f"""\b
 Examples:
   signoff {verb}                          the latest run's only request
@@ -244,7 +244,7 @@ Examples:
     @click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
     @answer_options
     @progress_options
-    def answer_command(
+    def command(
         where: str | None,
         why: str,
         by: str,
@@ -262,7 +262,7 @@ Examples:
             status = "approved" if yes else "rejected"
             return after_decision(project, display, decided, status, resume_now=resume_now)
 
-    return answer_command
+    return command
 
 
 def after_decision(
@@ -273,6 +273,8 @@ def after_decision(
     if resume_now:
         out.note(f"{status} #{item.id}")
         return drive_resume(project, display, project.run(item.run))
+    # A worker continues such a run at once; any other waits for its user, who may want to answer
+    # more.
     handed_over = wake_if_handed_over(project, item.run)
     catch_up(project, item.run, out.warn)
     remaining = len(project.store.items(item.run))

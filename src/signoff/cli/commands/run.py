@@ -140,6 +140,8 @@ def command(
     params = params if again is None else dict(planned.params)
     if dry_run:
         return _show_dry_run(planned, out, {**switch, **(FROM_OUTSIDE if pull else {})})
+    # External workers answer for the agents of a pulled run, and a worker may have agents that this
+    # machine lacks.
     if not pull and not detach:
         refuse_not_ready(planned.not_ready(switch))
     set_up_logging(planned.settings)

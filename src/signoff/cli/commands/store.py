@@ -57,6 +57,7 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
     """
     from signoff.app.project import absolute_address, open_database
 
+    # Neither means nothing, and both could be read in two ways: moving is too much to guess about.
     if bool(runs) == everything:
         raise click.UsageError("name the runs to move, or pass --all")
     address = absolute_address(address, Path.cwd())

@@ -181,6 +181,8 @@ class Repository:
     def texts(self, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
         """Returns files as they were in a commit; those that it does not have are left out."""
         requests = "".join(f"{commit}:./{path}\n" for path in paths if "\n" not in path)
+        # One call for all files: starting git a thousand times takes longer than the review's
+        # prompts.
         output = self._run("cat-file", "--batch", stdin=os.fsencode(requests))
         return dict(_blobs(output, [path for path in paths if "\n" not in path]))
 
@@ -380,6 +382,8 @@ def _write(files: Iterable[TreeFile], folder: Path, home: str) -> None:
 
 def _stays_inside(file: TreeFile, folder: Path) -> bool:
     """Tells whether a file, and what it links to, is inside the folder."""
+    # Checked with links resolved: a commit may contain a link to a folder, and then a file below
+    # it.
     paths = [folder / file.path]
     if file.mode == _LINK:
         paths.append(paths[0].parent / os.fsdecode(file.content))
@@ -408,6 +412,7 @@ def _move(draft: Path, folder: Path) -> None:
 
 def _prune(trees: Path) -> None:
     """Deletes old trees: each is a copy of the whole project."""
+    # Each use touches its tree, so the time says when a review last needed it.
     used = sorted(((each.stat().st_mtime, each) for each in trees.iterdir()), reverse=True)
     for at, tree in used[MOST_TREES:]:
         if at < time.time() - UNUSED_SECONDS:

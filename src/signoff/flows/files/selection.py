@@ -198,6 +198,7 @@ def read_content(path: Path, *, generated: bool = False) -> str | Skip:
 
 def decoded(content: bytes) -> str | Skip:
     """Returns the text of a file's content, or why it has none."""
+    # The test of git: a text has no such byte, and nearly every binary format has one early.
     if b"\0" in content[:_LOOKED_AT]:
         return Skip.BINARY
     if len(content) > LARGEST_BYTES:
@@ -230,6 +231,7 @@ def select(flow: Flow) -> Selection:
     if source is None:
         raise UsageError("the flow names no files: it has no artifact")
     selector = FileSelector(flow.root, flow.root)
+    # A change is reviewed by its files; folders and patterns then only narrow it down.
     if source.since is not None:
         return selector.changed_since(source.since, source.every_path, source.intent)
     return selector.select(source.every_path, source.globs)
@@ -358,6 +360,7 @@ def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
     if not unknown:
         return []
     checked = _checked_by_programs(flow)
+    # A rule of another set is no mistake: a file is reviewed against several sets over time.
     every = own | rule_names(_other_constraints(flow.home))
     listed = sorted(own)[:MOST_SHOWN]
     rules = ", ".join([*listed, *(["..."] if len(own) > len(listed) else [])])

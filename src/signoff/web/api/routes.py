@@ -126,6 +126,7 @@ def cancel_run(
 ) -> doc.RunInfo:
     """Cancel a run; when this answers, nothing of it is active any more."""
     why = body.why if body is not None else ""
+    # This thread has no event loop, and the caller is told when nothing of the run is active.
     asyncio.run(cancel(project, run, f"by {caller.name}{why and f': {why}'}"))
     return _info(project, run)
 
@@ -154,6 +155,7 @@ def list_events(
     found: list[doc.EventDocument] = []
     events = events_of(project, row, after=after, whole=texts)
     for count, (seq, group) in enumerate(groupby(events, key=lambda pair: pair[0])):
+        # A page ends with a whole commit: the position in `next` names commits, not events.
         if count == limit:
             return doc.EventPage(events=found, next=found[-1].seq)
         found += [doc.EventDocument(seq=seq, event=ev.to_json(event)) for _, event in group]
@@ -332,6 +334,7 @@ def catalog_of(project: Project) -> Catalog:
 
 def described(project: Project, entry: CatalogEntry) -> CatalogEntry:
     """Returns an entry with the description of its workflow."""
+    # Those of the project are read from their files; importing them to list them could run code.
     if entry.description or entry.own or entry.target == REVIEW:
         return entry
     return entry._replace(description=_shipped_description(entry.target, project.home.root))
@@ -452,6 +455,7 @@ def _record(
             return answering.decide(project, number, answer, yes=body.value)
         return answering.record_answer(project, number, answer)
     except RequestClosed:
+        # The first request may have been recorded although its reply was lost on the way.
         item = project.store.item(number)
         if repeated and item.answered_by == caller.name and _same(item, body.text):
             return item

@@ -110,6 +110,7 @@ def _above(project: Project, rows: _Rows) -> Iterator[Markup]:
     listed = [request_line(project, line) for line in pending[:MOST_REQUESTS]]
     count = ["Needs you ", tag("span", len(pending), class_="count")] if pending else "Inbox"
     yield section("inbox", count, _inbox(listed, len(pending), rows.now))
+    # A run that needs you is in the inbox already; listed twice, it would look like two.
     named = {each["run"] for each in listed}
     active = list_page(project, RunFilter(tuple(NOT_ENDED)), limit=MOST_ACTIVE).rows
     if others := [row for row in active if row.name not in named]:

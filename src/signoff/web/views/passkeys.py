@@ -12,11 +12,13 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from signoff.app.next_commands import error_message
 from signoff.errors import NotAllowed, SignatureRefused, SignoffError, UsageError
 from signoff.pages.html import Content, scrollable, table, tag
-from signoff.passkeys.key_file import HEADINGS, Passkey, read_passkeys
-from signoff.passkeys.presence import (
+from signoff.passkeys.keys import (
+    HEADINGS,
+    Passkey,
     Proof,
     confirmation_options,
     created_passkey,
+    read_passkeys,
     register,
     registration_options,
 )
@@ -103,8 +105,8 @@ def add(request: Request, project: OpenProject, caller: Decider, form: SentForm)
     new = _created(request, form, caller, project.clock.now())
     confirmation = sent_proof(request, form, "confirmation")
     access: Access = request.app.state.access
+    # Used up before the passkey is added, so that of two requests with one link only one adds.
     if not access.use_registration(form.one("key")):
-        # Two requests with the same link have both come this far.
         raise _used_up()
     register(project.home.passkeys, new, confirmation)
     return RedirectResponse("/passkeys", 303)

@@ -29,7 +29,7 @@ from signoff.documents.control_characters import CONTROL, json_text, shown_text
 from signoff.pages.html import Content, Markup, ago, join, run_path, sentence, tag, until
 from signoff.pages.markdown import is_markdown, rendered_files
 from signoff.pages.review import MOST_TEXT, review_context, shown_better, unified_html
-from signoff.passkeys.presence import signing_options
+from signoff.passkeys.keys import signing_options
 from signoff.runtime.store_port import InboxItem
 from signoff.web.route_params import Decider, FormFields, OpenProject, SentForm, followed_runs
 from signoff.web.views.frame import Live, events_path, show_page
@@ -157,6 +157,7 @@ def _sent_answer(
 ) -> answering.AnswerInput:
     """Returns the answer in a form; raises `InvalidAnswer` if it does not say what it is about."""
     digest = form.one("digest")
+    # Without it, an approval would count for whatever the request shows by the time it arrives.
     if not digest:
         raise er.InvalidAnswer("the digest of what was shown is missing; reload the page")
     return answering.AnswerInput(_value(project, item, form), form.one("text").strip(), by, digest)
@@ -179,6 +180,7 @@ def _record(
 def _value(project: Project, item: InboxItem, form: FormFields) -> object:
     match item.kind.answer_form:
         case AnswerForm.DECISION:
+            # Anything else is None, which is no answer and refused: no form approves by accident.
             return {"approve": True, "reject": False}.get(form.one("action"))
         case AnswerForm.PICKS:
             return _chosen(project, item, form)
@@ -203,6 +205,7 @@ def _draft(form: FormFields, error: er.SignoffError) -> Draft:
             problem, stale = sentence(words), True
         case er.InvalidAnswer():
             problem, stale = sentence(str(error)), False
+        # A locked database is no fault of the answer; its page says so, and it can be sent again.
         case _:
             raise error
     return Draft(problem, form.one("text"), form.one("content") or form.one("value"), stale)

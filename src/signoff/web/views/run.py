@@ -158,6 +158,7 @@ def _notice(project: Project, name: str, done: int | None) -> str:
 def _details(page: _RunPage) -> str:
     """Returns what the notation of a run reports; a review is shown in full anyway."""
     notation = plugins.notation(str(page.run.definition.get("notation", "")))
+    # Its sections say more than the report of its notation, and would say it twice.
     if page.history is not None or notation is None or not notation.report:
         return ""
     state = load_state(page.project, page.row).state_with_pending
@@ -187,6 +188,7 @@ def _summary(page: _RunPage, notice: str, *, answered: bool) -> Iterator[Markup]
 def _actions(row: RunRow, *, answered: bool) -> Iterator[Content]:
     if row.status in FINAL:
         return
+    # Whoever waits for an answer needs that, and would only come to the same wait again.
     waits = row.status is Status.WAITING and not answered
     if not waits and row.status not in (Status.RUNNING, Status.QUEUED):
         resume = tag("button", "Resume", class_="yes")
@@ -349,6 +351,7 @@ def show_files(request: Request, project: OpenProject, name: str) -> Response:
 @router.get("/runs/{name}/files/{path:path}")
 def show_file(project: OpenProject, name: str, path: str) -> Response:
     """Sends a file of a run as plain text, whatever it contains."""
+    # As text whatever it is called: a browser must never run what a model wrote.
     content = read_file(project, project.store.row(name).name, path)
     return Response(content, media_type="text/plain", headers={"content-security-policy": SANDBOX})
 

@@ -148,6 +148,7 @@ def _start(project: Project, shown: StartForm, form: FormFields) -> str:
     if name is not None:
         # Before everything else: it says so at its field, next to what else is wrong.
         checked_name(name)
+    # Everything is checked before a run exists, so a mistake leaves nothing behind.
     planned = plan(project.home.root, os.environ, shown.target, params, name=name, options=options)
     return hand_over(project, planned, name=name).name
 
