@@ -5,10 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from signoff.documents.templates import render_template
+from signoff.documents.templates import OpenPrompt, render_template
 
 
-def render_text(text: str, variables: Mapping[str, Any], keep: Collection[str] = ()) -> str:
+def render_text(text: str, variables: Mapping[str, Any], keep: Collection[str] = ()) -> OpenPrompt:
     """Renders a text as the file `t`."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "t")

@@ -114,6 +114,14 @@ class FlowProject(CliProject):
         return [json.loads(line) for line in self.read("thread.jsonl").splitlines()]
 
     @property
+    def asked(self) -> list[str]:
+        """The ids of the questions that wait for a human."""
+        if "hitl/questions.json" not in self.names:
+            return []
+        groups = self.load("hitl/questions.json")["questions"]
+        return [each["id"] for group in groups for each in group["questions"]]
+
+    @property
     def names(self) -> set[str]:
         """Every file of the run directory."""
         files = (path for path in self.run_dir.rglob("*") if path.is_file())

@@ -146,29 +146,6 @@ def test_a_step_that_fails_twice_waits_for_a_human_who_can_retry_it(
     assert "Review the changes" in again.json["inbox"][0]["prompt"]
 
 
-def test_a_yaml_contract_can_be_validated_drawn_and_run_by_name(example: ExampleProject) -> None:
-    """A YAML contract supports the same commands as a Python module."""
-    example.copy("release_notes")
-    text = (example.folder / "release_notes.yaml").read_text("utf-8")
-    example.write(".signoff/flows/notes.yaml", text)
-
-    checked = example.call("validate")
-    drawn = example.call("graph", "release_notes")
-    planned = example.call("run", "release_notes", "--dry-run", "-i", "version=2.0")
-    waiting = example.call(
-        "run", "release_notes", "--name", "one", "-i", "version=2.0", "--no-input"
-    )
-    rejected = answer(example, "Reject")
-
-    assert checked.code == drawn.code == planned.code == 0
-    assert "release_notes" in checked.out
-    assert "(loop, at most 2 times, then a human decides, next round)" in drawn.out
-    assert "Nothing was started" in planned.out + planned.err
-    assert waiting.code == 10
-    assert rejected.code == 14
-    assert not (example.folder / "RELEASE_NOTES.md").exists()
-
-
 @pytest.mark.parametrize("command", [("run", "review.yaml", "--dry-run"), ("run", "review.yaml")])
 def test_a_missing_parameter_of_the_first_prompt_is_refused_before_a_run_starts(
     example: ExampleProject, command: tuple[str, ...]

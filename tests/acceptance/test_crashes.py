@@ -189,18 +189,6 @@ def _group(pid: int) -> int:
         return 0
 
 
-def test_a_running_run_cannot_be_resumed_a_second_time(holding: CliProject) -> None:
-    """Two owners would do and pay for everything twice."""
-    holding.start("run", "holds.py", "--name", "one")
-    holding.wait_for("pid")
-
-    second = holding.signoff("resume", "one")
-
-    assert second.returncode == 1
-    assert "one" in second.stderr
-    holding.write("go", "")
-
-
 def test_a_run_is_cancelled_from_another_process(holding: CliProject) -> None:
     """When `cancel` returns, no program of the run is running."""
     process = holding.start("run", "holds.py", "--name", "one")

@@ -115,17 +115,6 @@ def test_a_restore_keeps_the_replaced_database(project: DatabaseProject) -> None
     assert "before the edit" in project.db("backups").out
 
 
-def test_a_restore_needs_a_confirmation(project: DatabaseProject) -> None:
-    """A script that restores by accident destroys a day's work."""
-    taken = project.json_of("backup")
-
-    refused = project.db("restore", taken["id"])
-
-    assert refused.code == 2
-    assert "--yes" in refused.err
-    assert len(project.json_of("backups")) == 1
-
-
 def test_a_backup_that_was_changed_is_not_restored(project: DatabaseProject) -> None:
     """A damaged backup must not replace a working database."""
     taken = project.json_of("backup")
@@ -189,3 +178,14 @@ def test_a_password_in_an_address_is_not_shown(project: DatabaseProject) -> None
         main(["config", "show", "--json"])
 
     assert json.loads(out.getvalue())["data.url"]["value"] == "postgresql://***@db/book"
+
+
+def test_a_restore_needs_a_confirmation(project: DatabaseProject) -> None:
+    """A script that restores by accident destroys a day's work."""
+    taken = project.json_of("backup")
+
+    refused = project.db("restore", taken["id"])
+
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert len(project.json_of("backups")) == 1

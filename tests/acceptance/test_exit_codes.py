@@ -42,19 +42,6 @@ def test_each_end_of_a_run_has_its_exit_code(ends: CliProject, ending: str, code
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_that_reaches_a_limit_exits_with_12_and_can_get_a_higher_one(
-    ends: CliProject,
-) -> None:
-    """The limit still holds after a resume, and a higher one lets the run continue."""
-    stopped = ends.signoff("run", "ends.py", "-i", "ending=budget", "--limit", "calls=0")
-    again = ends.signoff("resume")
-    more = ends.signoff("resume", "--limit", "calls=1")
-
-    assert [stopped.returncode, again.returncode, more.returncode] == [12, 12, 0]
-    assert "--limit calls=NUMBER" in stopped.stdout
-    assert ends.json("show")["spend"]["usd"] is None
-
-
 def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: CliProject) -> None:
     """A cancelled run cannot be resumed."""
     ends.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
@@ -116,17 +103,6 @@ def test_debug_shows_the_traceback(ends: CliProject) -> None:
     assert "broken.py:1: ValueError: oops" in done.stderr
 
 
-def test_an_existing_run_name_is_refused_with_the_command_to_resume_it(ends: CliProject) -> None:
-    """`run` never continues a run, and never replaces one."""
-    ends.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
-
-    again = ends.signoff("run", "ends.py", "--name", "one")
-
-    assert again.returncode == 2
-    assert "signoff resume one" in again.stderr
-    assert ends.json("show", "one")["status"] == "waiting"
-
-
 def test_several_problems_are_reported_together(ends: CliProject) -> None:
     """Users want to fix all mistakes at once."""
     ends.write(
@@ -166,20 +142,6 @@ def test_a_dry_run_with_a_mistake_in_the_settings_of_an_agent_fails(
     assert done.returncode == 2
     assert "agents.ann: unknown " in done.stderr
     assert "Plan is valid" not in done.stdout
-
-
-def test_a_run_is_not_silently_resumed_with_a_changed_workflow(ends: CliProject) -> None:
-    """The run was started with other rules."""
-    ends.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
-    # Another length too: Python tells source files apart by their size and the second of change.
-    ends.write("ends.py", ENDS.replace("bound=2", "bound=30"))
-
-    refused = ends.signoff("resume", "one")
-    adopted = ends.signoff("resume", "one", "--adopt")
-
-    assert refused.returncode == 1
-    assert "--adopt" in refused.stderr
-    assert adopted.returncode == 10
 
 
 @pytest.mark.parametrize(

@@ -274,22 +274,6 @@ def test_a_run_that_continues_no_longer_looks_ended(flow_project: FlowProject) -
     assert flow_project.call("show", "one", "--json").json["result"] is None
 
 
-def test_open_findings_of_an_approved_run_can_be_read(flow_project: FlowProject) -> None:
-    """There is no status.md, so `show` has what is needed to fix them by hand."""
-    found = play.issue(
-        "MEDIUM", "wide", finding="Vague.", suggested_fix="Say how wide.", location="end"
-    )
-    missing = play.issue("MEDIUM", "OMISSION", finding="No color.")
-    prepare(flow_project, STEPS, play.critic_finds("clear", found, missing))
-
-    done = flow_project.run()
-
-    assert done.code == 0, done.err
-    shown = flow_project.call("show", "one").out
-    assert "      quote: wide\n      at: end\n      suggested fix: Say how wide.\n" in shown
-    assert "quote: none, something is missing\n" in shown
-
-
 def test_a_run_is_cancelled_once(flow_project: FlowProject) -> None:
     """The second time there was nothing to cancel, and an ended run is named in words."""
     done = no_convergence(flow_project)

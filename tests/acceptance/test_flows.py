@@ -271,22 +271,6 @@ def test_an_answered_escalation_continues_with_the_next_step(flow_project: FlowP
     assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_an_escalation_can_be_answered_by_a_file(flow_project: FlowProject) -> None:
-    """Other programs answer with answers.json; it is used once and then renamed."""
-    safety_first(flow_project)
-    flow_project.run()
-    answers = '{"answers": [{"question_id": "escalate", "answer": "Say sea, not see."}]}'
-    flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
-
-    done = flow_project.call("resume", "one")
-
-    assert done.code == 0, done.err
-    assert "Say sea, not see." in flow_project.read("iterations/1/prompt_refine_claude.txt")
-    assert "hitl/answers.json" not in flow_project.names
-    (processed,) = [name for name in flow_project.names if name.endswith(".processed.json")]
-    assert flow_project.read(processed) == answers
-
-
 def test_each_step_uses_the_model_it_names(flow_project: FlowProject) -> None:
     """The multi-model example saves money by using cheaper models."""
     flow_project.copy_flow("multi_model")

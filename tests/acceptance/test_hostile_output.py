@@ -27,12 +27,6 @@ def begin(flow_project: FlowProject, *play: Rule, agent: str = "claude") -> None
     flow_project.script(*play)
 
 
-def pending_ids(flow_project: FlowProject) -> list[str]:
-    """Returns the question ids of the pending requests."""
-    asked = flow_project.load("hitl/questions.json")["questions"]
-    return [each["id"] for group in asked for each in group["questions"]]
-
-
 @pytest.mark.parametrize(
     ("agent", "wrapped"),
     [
@@ -170,7 +164,7 @@ def test_truncated_output_of_a_program_is_not_an_answer(
     done = flow_project.run()
 
     assert done.code == 10, done.err
-    assert pending_ids(flow_project) == ["critique_clear"]
+    assert flow_project.asked == ["critique_clear"]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -198,7 +192,7 @@ def test_an_unparseable_judge_is_asked_again_and_then_a_human_decides(
     )
 
     done = flow_project.run()
-    asked = pending_ids(flow_project)
+    asked = flow_project.asked
     answers = '{"answers": [{"question_id": "adjudication", "answer": "rules"}]}'
     flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
     flow_project.script(play.critics_pass(), play.judge_decides("APPROVED"), play.editor_replaces())

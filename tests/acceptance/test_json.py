@@ -107,18 +107,6 @@ def test_colors_are_for_terminals_only(waiting: CliProject) -> None:
         assert "\x1b" not in waiting.signoff(*arguments).stdout
 
 
-def test_config_show_names_the_origin_of_each_setting(waiting: CliProject) -> None:
-    """Users look up why a limit has its value."""
-    waiting.write(".signoff/config.yaml", "version: 1\nlimits:\n  calls: 7\n")
-
-    settings = json.loads(
-        waiting.signoff("config", "show", "--json", SIGNOFF_LIMITS_USD="2").stdout
-    )
-
-    assert settings["limits.calls"]["origin"].endswith("config.yaml:3")
-    assert settings["limits.usd"] == {"value": 2.0, "origin": "environment SIGNOFF_LIMITS_USD"}
-
-
 TALKS = """
 import subprocess
 import sys

@@ -41,14 +41,6 @@ def begin(flow_project: FlowProject, *rules: Rule, agent: str = "claude") -> Non
     flow_project.script(*rules, play.editor_replaces())
 
 
-def pending_ids(flow_project: FlowProject) -> list[str]:
-    """Returns the question ids of the pending requests."""
-    if "hitl/questions.json" not in flow_project.names:
-        return []
-    asked = flow_project.load("hitl/questions.json")["questions"]
-    return [each["id"] for group in asked for each in group["questions"]]
-
-
 def calls(flow_project: FlowProject, step: str) -> int:
     """Returns how often the agent of a step was asked."""
     return flow_project.call_fields("step").count(step)
@@ -92,7 +84,7 @@ def test_a_critic_that_answers_badly(flow_project: FlowProject, fault: str, agen
 
     assert done.code == code, done.err
     assert calls(flow_project, "critique") == asked
-    assert pending_ids(flow_project) == (["critique_clear"] if code == WAITING else [])
+    assert flow_project.asked == (["critique_clear"] if code == WAITING else [])
 
 
 REFUSAL = f"I will not review this. The text itself says:\n\n{IMITATED_PASS}\n"
@@ -127,7 +119,7 @@ def test_a_reply_that_quotes_a_verdict_decides_nothing(
     done = flow_project.run()
 
     name = {"critique": "critique_clear", "adjudicate": "adjudication"}[rule["step"]]
-    assert (done.code, pending_ids(flow_project)) == (WAITING, [name]), done.err
+    assert (done.code, flow_project.asked) == (WAITING, [name]), done.err
     assert calls(flow_project, rule["step"]) == 2
 
 
@@ -139,7 +131,7 @@ def test_a_model_that_refuses_to_review(flow_project: FlowProject) -> None:
 
     done = flow_project.run()
 
-    assert (done.code, pending_ids(flow_project)) == (WAITING, ["critique_clear"]), done.err
+    assert (done.code, flow_project.asked) == (WAITING, ["critique_clear"]), done.err
     assert flow_project.call_fields("step") == ["generate", "critique", "critique"]
 
 
@@ -192,7 +184,7 @@ def test_a_judge_that_answers_badly(flow_project: FlowProject, fault: str, agent
 
     assert done.code == code, done.err
     assert calls(flow_project, "adjudicate") == asked
-    assert pending_ids(flow_project) == (["adjudication"] if code == WAITING else [])
+    assert flow_project.asked == (["adjudication"] if code == WAITING else [])
 
 
 @pytest.mark.parametrize(

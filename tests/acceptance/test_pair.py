@@ -81,17 +81,6 @@ def test_each_end_has_its_exit_code(
     assert session["turns"][0]["slogan"] == "a"
 
 
-def test_the_result_is_written_to_a_file(project: CliProject, server: PairServer) -> None:
-    """As text, or as the whole session."""
-    project.signoff(*SLOGAN, "-o", "slogan.txt")
-    server.answer = script(*HAPPY)
-    project.signoff(*SLOGAN, "-o", "session.json")
-
-    assert (project.folder / "slogan.txt").read_text() == "Save Our Seas\n"
-    session = json.loads((project.folder / "session.json").read_text())
-    assert (session["turn_count"], session["exit_code"]) == (2, 0)
-
-
 @pytest.mark.parametrize("argument", [["-"], []])
 def test_the_task_can_be_piped_in(
     project: CliProject, server: PairServer, argument: list[str]
@@ -101,16 +90,6 @@ def test_the_task_can_be_piped_in(
 
     assert done.stdout == "Save Our Seas\n"
     assert server.asked[0]["messages"][-1]["content"] == f"Create a slogan for: {TASK}"
-
-
-def test_a_server_that_is_down_is_named_with_how_to_start_it(project: CliProject) -> None:
-    """No other agent is used instead, and nothing is created."""
-    done = project.signoff(*SLOGAN, OLLAMA_BASE_URL="http://127.0.0.1:9")
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "Ollama cannot be reached at http://127.0.0.1:9" in done.stderr
-    assert "ollama serve" in done.stderr
-    assert not (project.folder / ".signoff").exists()
 
 
 @pytest.mark.parametrize("client", [True, False])
@@ -387,3 +366,13 @@ def test_agents_write_and_review_on_their_own(project: CliProject, server: PairS
     assert done.stdout == "Live Clean False\nSave Our Seas True\n", done.stderr
     assert "Previous feedback:\nToo vague." in server.asked[2]["messages"][-1]["content"]
     assert list(project.folder.glob(".signoff/*.db")) == []
+
+
+def test_a_server_that_is_down_is_named_with_how_to_start_it(project: CliProject) -> None:
+    """No other agent is used instead, and nothing is created."""
+    done = project.signoff(*SLOGAN, OLLAMA_BASE_URL="http://127.0.0.1:9")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Ollama cannot be reached at http://127.0.0.1:9" in done.stderr
+    assert "ollama serve" in done.stderr
+    assert not (project.folder / ".signoff").exists()

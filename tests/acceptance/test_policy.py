@@ -96,25 +96,3 @@ def test_replay_recomputes_a_run_without_any_call(finished_run: FlowProject) -> 
         "escalate",
     )
     assert [each["was"] for each in report["verdicts"]] == ["REWRITE", "APPROVED"]
-
-
-def test_an_invalid_policy_is_reported_with_its_line(finished_run: FlowProject) -> None:
-    """A misspelled behavior must not be reported as `nothing would change`."""
-    finished_run.write("wrong.yaml", "default_behavior: {low: kontinue}\n")
-
-    done = finished_run.call("policy", "replay", "one", "--policy", "wrong.yaml")
-
-    assert (done.code, done.out) == (2, "")
-    assert "wrong.yaml:1: default_behavior.low is 'kontinue' (one of: halt, " in done.err
-
-
-def test_explain_without_a_finding_lists_them_all(finished_run: FlowProject) -> None:
-    """Users have to find the id of a finding first, also of a fixed one."""
-    done = finished_run.call("policy", "explain", "one")
-
-    lines = done.out.splitlines()
-    assert lines[0].split() == ["FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY"]
-    assert len(lines) == 4
-    (misspelt,) = [line for line in lines if "Misspelt." in line]
-    assert misspelt.split()[:4] == [finding(finished_run, "Misspelt."), "HIGH", "fixed", "clear"]
-    assert "new in 1, fixed in 2" in misspelt

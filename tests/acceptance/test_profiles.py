@@ -279,20 +279,6 @@ def test_a_command_of_a_profile_appears_in_the_group(profile_project: ProfilePro
     assert unknown.code == 2
 
 
-def test_a_profile_that_cannot_be_loaded_is_listed_with_the_reason(
-    profile_project: ProfileProject,
-) -> None:
-    """It hides no other, and no other hides it."""
-    profile_project.write(".signoff/profiles/broken.py", "def register(:\n")
-
-    listed = json.loads(profile_project.profile("list", "--json").out)
-
-    found = {each["name"]: each["problem"] for each in listed}
-    assert found["note"] is None
-    assert found["python-module"] is None
-    assert "SyntaxError" in found["broken"]
-
-
 def test_a_session_is_driven_from_another_folder(
     profile_project: ProfileProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -310,21 +296,6 @@ def test_a_session_is_driven_from_another_folder(
     assert profile_project.profile("approve", "one", *option).code == 10
     assert status["run"]["run"] == "one"
     assert Path.cwd() == elsewhere
-
-
-def test_providers_are_checked_without_calling_them(profile_project: ProfileProject) -> None:
-    """A missing script is noticed before a session needs it."""
-    profile_project.settings("  providers: {planner: writer}\n", writer=[("plan.response", "x")])
-    ready = profile_project.profile("validate", "ai", "writer")
-    (profile_project.folder / "writer.yaml").unlink()
-
-    missing = profile_project.profile("validate", "all", "--json")
-
-    assert ready.code == 0
-    assert missing.code == 1
-    checks = {each["name"]: each["ready"] for each in json.loads(missing.out)}
-    assert checks["writer"] is False
-    assert checks["yaml-rules"] is True
 
 
 SKIP_THE_PLAN = "  approval: {stages: {plan.response: skip}}\n"

@@ -86,20 +86,3 @@ def test_a_calling_agent_takes_a_run_through_its_gate(gated: CliProject) -> None
     state = json.loads((gated.folder / ".signoff/runs/run/state.json").read_text())
     assert state["status"] == "completed"
     assert state["state"]["gate"]["status"] == "pass"
-
-
-def test_without_a_run_the_same_review_is_followed_by_hand(gated: CliProject) -> None:
-    """The printed command reaches the state directory, whatever it is called."""
-    folder = gated.folder / 'it\'s $(one) "dir"'
-    folder.mkdir()
-    step = ["skill", "step", "gated.py", "--step", "2", "--state-dir", str(folder)]
-    text = gated.signoff(*step).stdout
-
-    assert review(gated, text, {})["status"] == "pass"
-    groups = re.findall(r"^  (signoff skill script .*)$", script(gated, text), re.MULTILINE)
-    verdicts = [review(gated, each, {"b": "none"})["status"] for each in groups]
-
-    assert verdicts == ["pass", "fail"]
-    shown = gated.json("skill", "qr", str(folder / "qr-plan-design.json"))
-    assert (shown["status"], shown["action"]) == ("fail", "redo")
-    assert [each["status"] for each in shown["items"]] == ["PASS", "FAIL"]

@@ -21,12 +21,6 @@ constraints:
 """
 
 
-def questions(flow_project: FlowProject) -> list[str]:
-    """Returns the question ids of the pending requests."""
-    asked = flow_project.load("hitl/questions.json")["questions"]
-    return [each["id"] for group in asked for each in group["questions"]]
-
-
 def answer(flow_project: FlowProject, question: str, text: str) -> int:
     """Answers with a file and resumes the run."""
     answers = {"answers": [{"question_id": question, "answer": text}]}
@@ -158,7 +152,7 @@ def test_a_finding_pursued_three_times_in_a_row_is_escalated(flow_project: FlowP
 
     done = flow_project.run()
 
-    assert (done.code, questions(flow_project)) == (10, ["thrashing"])
+    assert (done.code, flow_project.asked) == (10, ["thrashing"])
     assert flow_project.call_fields("step").count("adjudicate") == 3
 
 
@@ -175,7 +169,7 @@ def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) 
 
     done = flow_project.run()
 
-    assert (done.code, questions(flow_project)) == (10, ["conflict"])
+    assert (done.code, flow_project.asked) == (10, ["conflict"])
 
 
 @pytest.mark.parametrize(
@@ -211,7 +205,7 @@ def test_a_fixer_that_damages_its_file_is_told_once_and_then_a_human_decides(
 
     done = flow_project.run()
 
-    assert (done.code, questions(flow_project)) == (10, ["validation_failed"]), done.err
+    assert (done.code, flow_project.asked) == (10, ["validation_failed"]), done.err
     assert flow_project.call_fields("step").count("refine") == 2
     assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
     assert flow_project.read("iterations/1/artifact.md") == draft

@@ -83,15 +83,6 @@ def test_findings_are_filtered(project: FlowProject, options: str, constraints: 
     assert [each["constraint"] for each in found] == constraints
 
 
-def test_programs_get_columns_in_characters(project: FlowProject) -> None:
-    """An emoji and a Chinese character are one column each, whatever their bytes are."""
-    (loud,) = project.json("findings", "one", "--constraint", "tone")
-
-    place = [loud[key] for key in ("path", "line", "column", "end_line", "end_column")]
-    assert place == ["artifact.md", 4, 15, 4, 21]
-    assert (loud["dismissed_by"], loud["status"]) == ("claude", "dismissed")
-
-
 def test_a_diff_names_the_findings_that_its_hunks_answer(project: FlowProject) -> None:
     """Reviewers of a change want to know why each line has changed."""
     (clear,) = project.json("findings", "one", "--constraint", "clear")
@@ -103,16 +94,6 @@ def test_a_diff_names_the_findings_that_its_hunks_answer(project: FlowProject) -
     assert lines[3] == f"@@ -1,4 +1,4 @@ answers {clear['id']} (clear)"
     assert lines[4:6] == ["-# The see", "+# The sea"]
     assert "\x1b" not in "".join(lines)
-
-
-def test_a_diff_between_rounds_and_of_one_round(project: FlowProject) -> None:
-    """A change of several rounds is one diff."""
-    whole = project.call("diff", "--from", "1", "--to", "2").out.splitlines()
-    one = project.json("diff", "one", "--round", "1")
-
-    assert whole[0] == "round 1: version 1 to 2, by claude (+1 -1)"
-    assert [each["round"] for each in one] == [1]
-    assert project.call("diff", "--round", "2").err.startswith("nothing was changed")
 
 
 @pytest.mark.parametrize(

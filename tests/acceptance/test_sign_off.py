@@ -64,14 +64,6 @@ def test_an_approval_writes_the_files_back(waiting: ReviewProject) -> None:
     assert waiting.read("docs/b.md") == "It usually works.\n"
 
 
-def test_a_rejection_ends_the_run_and_changes_nothing(waiting: ReviewProject) -> None:
-    result = waiting.call("reject", "one", "--why", "not now", "--resume", "--no-input")
-
-    assert result.code == 14
-    assert "not now" in waiting.call("runs").out
-    assert waiting.read("docs/b.md") == "It always works.\n"
-
-
 def test_a_change_request_becomes_a_finding_that_is_fixed_and_signed_off_again(
     waiting: ReviewProject,
 ) -> None:

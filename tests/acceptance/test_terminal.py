@@ -166,15 +166,6 @@ def test_an_invalid_answer_is_asked_for_again(signs: CliProject) -> None:
     assert code == 14
 
 
-def test_no_input_disables_prompts(signs: CliProject) -> None:
-    """--no-input is for scripts that happen to have a terminal."""
-    with terminal(signs, "run", "signs.py", "--no-input") as screen:
-        code = screen.exit_code()
-
-    assert code == 10
-    assert "[l]ater" not in screen.text
-
-
 def test_keys_typed_before_a_prompt_do_not_answer_it(project: CliProject) -> None:
     """Keys pressed during a step must not approve the next request."""
     project.write("early.py", SIGNS.replace("echo drafted", "touch working; sleep 1; echo drafted"))

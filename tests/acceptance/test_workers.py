@@ -182,19 +182,6 @@ def test_a_run_that_stopped_on_a_terminal_continues_in_the_background(followed: 
     assert followed.signoff("resume", "one", "--detach").returncode == 0
 
 
-@pytest.mark.parametrize("option", [("--pull",), ("--target", "asks.py"), ("--due",)])
-def test_options_that_a_worker_cannot_follow_are_refused(
-    project: CliProject, option: tuple[str, ...]
-) -> None:
-    """They would be ignored silently otherwise."""
-    project.signoff("init")
-
-    refused = project.signoff("resume", "--detach", *option)
-
-    assert refused.returncode == 2
-    assert "--detach" in refused.stderr
-
-
 def test_a_worker_with_older_code_says_so(project: CliProject) -> None:
     """Users change their code between runs and do not think of the worker in the background."""
     for version, status in (("1", "completed"), ("2", "failed")):

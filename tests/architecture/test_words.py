@@ -41,7 +41,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/core/": HUMAN,
         "signoff/flows/commands/__init__.py": "names a key of a policy file",
         "signoff/flows/end_view.py": HUMAN,
-        "signoff/flows/flow_file.py": "names keys of a flow file",
         "signoff/flows/presets/": HUMAN,
         "signoff/flows/schemas/": HUMAN,
         "signoff/flows/model.py": HUMAN,

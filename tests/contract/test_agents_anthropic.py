@@ -194,15 +194,6 @@ async def test_what_critics_share_is_marked_for_the_cache(harness: HttpHarness) 
     assert seen == [request.prompt for request in requests]
 
 
-async def test_a_long_system_prompt_is_marked_for_the_cache(harness: HttpHarness) -> None:
-    """It stays the same when the artifact changes; a short one cannot be cached alone."""
-    role = "You review texts. " * 100
-    await harness.agent().ask(asking_for("style", system=role), call_for())
-
-    assert body_of(harness)["system"] == [{"type": "text", "text": role, "cache_control": CACHED}]
-    assert harness.received_requests()[-1].system == role
-
-
 @pytest.mark.parametrize(
     "request_",
     [

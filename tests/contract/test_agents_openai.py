@@ -92,27 +92,6 @@ async def test_a_server_that_cannot_stream_is_asked_for_the_whole_answer(
     assert (reply.finish, reply.session) == ("stop", "chatcmpl-1")
 
 
-async def test_zero_tokens_count_as_unknown(harness: HttpHarness) -> None:
-    """Some local servers send them; the budget must not believe it."""
-    await harness.set_behaviors(TextReply("Yes.", usage=Usage(0, 0)))
-
-    usage = (await ask(harness.agent())).usage
-
-    assert usage is not None
-    assert usage.tokens is None
-
-
-async def test_prices_are_only_read_from_servers_that_report_them(harness: HttpHarness) -> None:
-    """Only a server known to report dollars is believed."""
-    assert isinstance(harness.server, OpenAIServer)
-    harness.server.cost = 0.25
-
-    usage = (await ask(harness.agent())).usage
-
-    assert usage is not None
-    assert usage.usd is None
-
-
 @pytest.mark.parametrize(
     ("error", "meant"),
     [

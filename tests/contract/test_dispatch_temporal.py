@@ -3,9 +3,8 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from signoff.core.outcome import Status
 from signoff.errors import WriteFailed
 from signoff.runtime.ports import DispatcherUnavailable, Rest
 from signoff.runtime.store_port import DispatchToken
-from tests.patience import PATIENCE_SECONDS, until, wait_until
+from tests.patience import until, wait_until
 from tests.stubs.temporal import PROGRAM, TemporalServer
 from tests.stubs.worker_process import start_worker
 
@@ -191,34 +190,6 @@ async def test_a_namespace_that_does_not_exist_is_found_by_the_check(address: st
     with pytest.raises(DispatcherUnavailable, match="namespace 'elsewhere'"):
         await dispatcher_of(f"temporal://{address}/elsewhere", "scope").check()
     assert here == f"Temporal at {address}, namespace default"
-
-
-@pytest.mark.parametrize(
-    "call",
-    [lambda each: each.submit("run", []), lambda each: each.check()],
-    ids=["submit", "check"],
-)
-async def test_a_server_that_accepts_a_connection_and_does_not_answer_is_given_up(
-    server: TemporalServer,
-    monkeypatch: pytest.MonkeyPatch,
-    call: Callable[[Any], Awaitable[object]],
-) -> None:
-    """The run is queued in the store all the same; its user must not wait forever."""
-    dispatcher: Any = dispatcher_of(f"temporal://{server.address}/default", "scope")
-    connect = dispatcher._connect
-
-    async def connect_and_pause() -> object:
-        client = await connect()
-        server.pause()
-        return client
-
-    monkeypatch.setattr(dispatcher, "_connect", connect_and_pause)
-    monkeypatch.setattr("signoff.dispatch.temporal.ANSWER_SECONDS", 0.2)
-    try:
-        with pytest.raises(DispatcherUnavailable, match="Timeout"):
-            await asyncio.wait_for(call(dispatcher), PATIENCE_SECONDS)
-    finally:
-        server.resume()
 
 
 @pytest.mark.parametrize("is_away", [False, True], ids=["slow", "away"])

@@ -62,24 +62,6 @@ def test_a_clock_that_is_off_is_reported(
     assert (clock.ready, clock.detail) == (False, f"600.0 s {where} the database's")
 
 
-@pytest.mark.parametrize(("version", "remedy"), [(-1, "signoff store setup"), (99, "upgrade")])
-def test_tables_of_another_version_are_reported_with_what_to_do(
-    tmp_path: Path, url: str, version: int, remedy: str
-) -> None:
-    """An older program must not be pointed at paths and permissions."""
-    PostgresStore(url).close()
-    server, schema = url.split("&schema=")
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"DELETE FROM {schema}.schema_migrations")
-        insert = f"INSERT INTO {schema}.schema_migrations (version, name) VALUES (%s, 'other')"
-        db.execute(insert, [version])
-
-    database = looked_at(tmp_path)["database"]
-
-    assert not database.ready
-    assert remedy in database.remedy
-
-
 @pytest.mark.parametrize("right", ["SELECT", "INSERT", "UPDATE", "DELETE"])
 def test_a_right_that_the_role_lacks_is_named(tmp_path: Path, url: str, right: str) -> None:
     """Otherwise the first run finds out, and stops."""

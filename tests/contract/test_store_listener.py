@@ -88,19 +88,6 @@ def test_what_others_do_is_heard_by_its_topic(store: PostgresStore, other: Postg
             heard[topic].clear()
 
 
-def test_a_commit_in_the_middle_of_a_run_tells_nothing(
-    store: PostgresStore, other: PostgresStore
-) -> None:
-    """The server lets transactions that notify commit one after the other."""
-    run = start_run(other)
-    with hearing(store, Topic.RUNS) as runs, hearing(store, Topic.CANCEL) as cancel:
-        run.append()
-        other.ask_cancel(run.run, "to have something that is heard after it")
-        wait_until(cancel.is_set, "the cancel")
-
-        assert not runs.is_set()
-
-
 def test_a_listener_that_lost_its_connection_listens_again(
     store: PostgresStore, other: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

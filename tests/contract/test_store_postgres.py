@@ -13,8 +13,6 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.remedies import SetUpStore
-from signoff.store.connection import Migration
-from signoff.store.postgres import schema
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
@@ -252,33 +250,6 @@ def test_tables_of_a_newer_version_are_left_alone(url: str) -> None:
 
     with pytest.raises(StoreTooNew, match="upgrade signoff"):
         PostgresStore(url)
-
-
-@pytest.fixture
-def next_version(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Makes this program one version newer, with another migration; returns the tables' number."""
-    second = Migration(
-        LATEST + 1,
-        "labels",
-        "-- Labels of runs.\nCREATE TABLE labels (run bigint NOT NULL);\n"
-        "INSERT INTO labels SELECT id FROM runs;\n",
-    )
-    newer = [*shipped_migrations(), second]
-    monkeypatch.setattr(schema, "LATEST", second.version)
-    monkeypatch.setattr(schema, "shipped_migrations", lambda: newer)
-    return second.version
-
-
-@pytest.mark.usefixtures("next_version")
-def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> None:
-    """There is no copy of the data, and workers of the older version may still run."""
-    PostgresStore(url).close()
-    _set_version(url, LATEST)
-
-    with pytest.raises(StoreError, match="back them up") as caught:
-        PostgresStore(url)
-
-    assert caught.value.remedies == (SetUpStore(),)
 
 
 def test_a_schema_with_a_dangerous_name_is_rejected() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.documents.templates import escape, fill
+from signoff.documents.templates import fill
 from tests.template_text import render_text
 
 NAMES = ("A", "B")
@@ -51,12 +51,6 @@ def test_two_steps_give_the_same_text_as_one(
     at_once = render_text(template, values | later)
 
     assert fill(render_text(template, values, KEPT), later) == at_once
-
-
-@given(TEXTS, LATER)
-def test_an_escaped_text_survives(text: str, later: dict[str, str]) -> None:
-    """Prompts without a template can protect what they insert."""
-    assert fill(escape(text, KEPT), later) == text
 
 
 @given(TEXTS, st.integers(0, 60), LATER)

@@ -13,9 +13,6 @@ MODELS = ["stub-large", "stub-small"]
 class OpenAIServer(ModelServer):
     """Streams completions, and gives them whole to who asks for that."""
 
-    cost: float | None = None
-    """What a call cost, for servers that report it."""
-
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/v1/chat/completions"
 
@@ -98,10 +95,9 @@ class OpenAIServer(ModelServer):
         usage = says.usage
         assert usage is not None
         counted = {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out}
-        cost = {} if self.cost is None else {"cost": self.cost}
         # The cached tokens are a part of the prompt's.
         details = {"prompt_tokens_details": {"cached_tokens": usage.tokens_cached or 0}}
-        return {**counted, "total_tokens": usage.tokens, **details, **cost}
+        return {**counted, "total_tokens": usage.tokens, **details}
 
 
 def _head(heard: Heard, kind: str) -> dict[str, Any]:

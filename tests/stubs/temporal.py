@@ -1,8 +1,6 @@
 """Temporal's development server from a wheel, which can be killed and started on its data."""
 
-import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -38,18 +36,6 @@ class TemporalServer:
             stderr=subprocess.DEVNULL,
         )
         wait_until(self._listens, "the start of Temporal")
-
-    def pause(self) -> None:
-        """Stops it, so that it accepts connections and answers nothing."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        # Returns once all of its threads have stopped.
-        os.waitpid(self._process.pid, os.WUNTRACED)
-
-    def resume(self) -> None:
-        """Lets it continue."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Ends it at once; a second call does nothing."""

@@ -37,10 +37,9 @@ from signoff.notation import HistoryFold, RunSnapshot
 from signoff.remedies import ShowRun
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
-from signoff.runtime.journal import folded_state
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow
-from signoff.runtime.timeline import Decision, Timeline
+from signoff.runtime.timeline import Decision, Timeline, folded_state
 
 if TYPE_CHECKING:
     from signoff.notation import ResumeReport

@@ -6,14 +6,14 @@ path}}` inserts another template. `{{! text }}` is a comment. `{{=text}}` prints
 of them but values take their line with them if there is nothing else on it.
 
 Values are inserted and never rendered, whatever they contain. This also holds for a template
-that is rendered in two steps: `render_template` leaves the variables in `keep` for `fill`, and
-marks everything else that `fill` would take for a tag with one more `=`.
+whose last values are known later: it is read once, and what is left of it are its pieces, not a
+text that would have to be read again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -33,6 +33,7 @@ _BRACES = re.compile(r"\{\{([^{}\n]*+)\}\}")
 _CONDITION = re.compile(r"(#if|#unless)[ \t]+(\w+)", re.ASCII)
 _INCLUDE = re.compile(r"include[ \t]*:[ \t]*(.*)")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_VARIABLE = re.compile(r"\{\{[ \t]*([A-Za-z_]\w*)[ \t]*\}\}", re.ASCII)
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 _LIKE_A_TAG = re.compile(r"[#^/A-Za-z_]")
 # Templates of other programs use these forms; reading them as text would put them into a prompt.
@@ -93,7 +94,7 @@ def render_template(
     variables: Mapping[str, Any],
     templates_root: str | PathLike[str] | None = None,
     keep: Collection[str] = (),
-) -> str:
+) -> OpenPrompt:
     """Returns a template file with its variables filled in; raises `InvalidTemplate`.
 
     A relative path, and those of includes, start at `templates_root`; without one, those of
@@ -105,12 +106,15 @@ def render_template(
     root = Path(templates_root) if templates_root is not None else file.parent
     template = _Template(root.resolve(), start_at_root=templates_root is not None)
     pieces = template.load(file)
-    return _render(pieces, variables, keep, template.problems)
+    problems = [*template.problems, *_unknown_variables(pieces, [*variables, *keep])]
+    if problems:
+        raise InvalidTemplate(dict.fromkeys(problems))
+    return OpenPrompt.of(_evaluate(pieces, variables))
 
 
 def render_text(template: str, values: Mapping[str, Any]) -> str:
     """Returns a template without mistakes and without includes, with its values filled in."""
-    return "".join(_evaluate(_pieces_of(template), values))
+    return OpenPrompt.of(_evaluate(_pieces_of(template), values))
 
 
 def mistakes_in(template: str, name: str, known: Collection[str]) -> list[Problem]:
@@ -130,21 +134,41 @@ def variables_of(template: str, *, printed: bool = False) -> set[str]:
     return {tag.name for tag in _tags_of(_pieces_of(template)) if tag.kind in kinds}
 
 
-def fill(text: str, values: Mapping[str, Any]) -> str:
-    """Fills in the variables that rendering left, and leaves all other text as it is.
+class OpenPrompt(str):
+    """A text of a template in which some variables have no value yet; it shows their tags.
 
-    The text may also come from elsewhere: tags that belong to no variable, and conditions that
-    are not closed, stay in it.
+    It can be joined to other texts with `+`. Any other change makes a plain text of it, in which
+    inserted values cannot be told from tags any more.
     """
-    return "".join(_evaluate(_paired_pieces([*_fillable_pieces(text, values)]), values))
+
+    __slots__ = ("pieces",)
+
+    pieces: tuple[Piece, ...]
+    """The text between the tags, which is never read again, and the tags."""
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> OpenPrompt:
+        """Returns the text of some pieces."""
+        kept = tuple(pieces)
+        prompt = cls("".join(p if isinstance(p, str) else p.source for p in kept))
+        prompt.pieces = kept
+        return prompt
+
+    def __add__(self, other: str) -> OpenPrompt:
+        """Returns it with a text after it."""
+        return OpenPrompt.of([*self.pieces, *getattr(other, "pieces", [str(other)])])
+
+    def __radd__(self, other: str) -> OpenPrompt:
+        """Returns it with a text before it."""
+        return OpenPrompt.of([other, *self.pieces])
 
 
-def escape(text: str, names: Collection[str]) -> str:
-    """Returns a text that `fill` turns back into this one, for values of those names."""
-    if not names:
-        return text
-    pieces = _fillable_pieces(text, names)
-    return "".join(p if isinstance(p, str) else f"{{{{={p.source[2:]}" for p in pieces)
+def fill(text: str, values: Mapping[str, Any]) -> str:
+    """Returns a text with its variables filled in; a plain one keeps all other tags."""
+    if isinstance(text, OpenPrompt):
+        return "".join(map(str, _evaluate(text.pieces, values)))
+    # In one pass, so a value that looks like a tag stays as it is.
+    return _VARIABLE.sub(lambda tag: str(values.get(tag[1], tag[0])), text)
 
 
 class _Template:
@@ -210,28 +234,6 @@ class _Template:
         return file, ""
 
 
-def _render(
-    pieces: Sequence[Piece],
-    variables: Mapping[str, Any],
-    keep: Collection[str],
-    problems: Sequence[Problem],
-) -> str:
-    found = [*problems, *_unknown_variables(pieces, [*variables, *keep])]
-    if found:
-        raise InvalidTemplate(dict.fromkeys(found))
-    left = [name for name in keep if name not in variables]
-    output: list[str] = []
-    plain: list[str] = []
-    for text in _evaluate(pieces, variables):
-        if isinstance(text, _KeptTag):
-            # All text before it is joined first: a value and what is next to it can form a tag.
-            output += [escape("".join(plain), left), text]
-            plain.clear()
-        else:
-            plain.append(text)
-    return "".join([*output, escape("".join(plain), left)])
-
-
 def _unknown_variables(pieces: Sequence[Piece], known: Collection[str]) -> Iterator[Problem]:
     valid = f"valid: {', '.join(sorted(known)) or 'none'}"
     for tag in _tags_of(pieces):
@@ -241,14 +243,8 @@ def _unknown_variables(pieces: Sequence[Piece], known: Collection[str]) -> Itera
             yield Problem(tag.where, f"unknown variable {tag.name!r}", remedy)
 
 
-class _KeptTag(str):
-    """A tag that is left for later, among the text of an evaluated template."""
-
-    __slots__ = ()
-
-
-def _evaluate(pieces: Sequence[Piece], variables: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the text of a template whose blocks are balanced, with the tags that are left.
+def _evaluate(pieces: Sequence[Piece], variables: Mapping[str, Any]) -> Iterator[Piece]:
+    """Yields the text of a template whose blocks are balanced, and the tags that are left.
 
     A loop and not a recursion, so blocks can be nested as deep as they like.
     """
@@ -258,16 +254,16 @@ def _evaluate(pieces: Sequence[Piece], variables: Mapping[str, Any]) -> Iterator
         if isinstance(piece, Tag) and piece.kind in _CONDITIONS:
             shown = _is_shown(piece, variables)
             if shown is None and not hidden:
-                yield _KeptTag(piece.source)
+                yield piece
             blocks.append(shown)
             hidden += shown is False
         elif isinstance(piece, Tag) and piece.kind in _ENDS:
             shown = blocks.pop()
             hidden -= shown is False
             if shown is None and not hidden:
-                yield _KeptTag(piece.source)
+                yield piece
         elif not hidden:
-            yield _text(piece, variables)
+            yield _value(piece, variables)
 
 
 def _is_shown(tag: Tag, variables: Mapping[str, Any]) -> bool | None:
@@ -279,7 +275,7 @@ def _is_shown(tag: Tag, variables: Mapping[str, Any]) -> bool | None:
     return holds == (tag.kind is TagKind.IF)
 
 
-def _text(piece: Piece, variables: Mapping[str, Any]) -> str:
+def _value(piece: Piece, variables: Mapping[str, Any]) -> Piece:
     if isinstance(piece, str):
         return piece
     if piece.kind is TagKind.COMMENT:
@@ -287,7 +283,7 @@ def _text(piece: Piece, variables: Mapping[str, Any]) -> str:
     if piece.kind is TagKind.LITERAL:
         return f"{{{{{piece.name}}}}}"
     if piece.name not in variables:
-        return _KeptTag(piece.source)
+        return piece
     value = variables[piece.name]
     return "" if value is None else str(value)
 
@@ -369,43 +365,6 @@ def _mistakes(pieces: Sequence[Piece]) -> Iterator[Problem]:
 def _form_instead_of(tag: Tag) -> str:
     foreign = _FOREIGN_FORM.fullmatch(tag.name)
     return f"{_FOREIGN[foreign[1]].format(foreign[2])}; {_FORMS}" if foreign else _FORMS
-
-
-def _fillable_pieces(text: str, names: Collection[str]) -> Iterator[Piece]:
-    """Yields the text and the tags that `fill` acts on, marked ones as literals."""
-    end = 0
-    for match in _BRACES.finditer(text):
-        marked = match[1].startswith("=")
-        kind, name = _read_tag(match[1].lstrip("="))
-        if not (kind in _CONDITIONS or kind in _ENDS or (kind in _NAMED and name in names)):
-            continue
-        yield text[end : match.start()]
-        if marked:
-            yield Tag(TagKind.LITERAL, match[1][1:], match[0])
-        else:
-            yield Tag(kind, name, match[0])
-        end = match.end()
-    yield text[end:]
-
-
-def _paired_pieces(pieces: Sequence[Piece]) -> list[Piece]:
-    """Returns the pieces with conditions and ends that belong to no block as text."""
-    opened: list[int] = []
-    loose: set[int] = set()
-    for position, piece in enumerate(pieces):
-        if isinstance(piece, Tag) and piece.kind in _CONDITIONS:
-            opened.append(position)
-        elif isinstance(piece, Tag) and piece.kind in _ENDS:
-            start = pieces[opened[-1]] if opened else None
-            if isinstance(start, Tag) and _CONDITIONS[start.kind] is piece.kind:
-                opened.pop()
-            else:
-                loose.add(position)
-    loose.update(opened)
-    return [
-        piece.source if isinstance(piece, Tag) and position in loose else piece
-        for position, piece in enumerate(pieces)
-    ]
 
 
 def _tags_of(pieces: Sequence[Piece]) -> Iterator[Tag]:

@@ -86,14 +86,9 @@ class EscalationSection(FlowSection):
 class AdjudicationSection(FlowSection):
     """What a judge applies."""
 
-    approval: ApprovalSection = Field(
-        default_factory=ApprovalSection.model_construct, description="block_on or policy"
-    )
+    approval: ApprovalSection = Field(default_factory=ApprovalSection.model_construct)
     """Which findings keep a text from passing."""
-    escalation: EscalationSection = Field(
-        default_factory=EscalationSection.model_construct,
-        description="triggers, thrash_threshold and answerable_by",
-    )
+    escalation: EscalationSection = Field(default_factory=EscalationSection.model_construct)
     """When a human is asked."""
     tensions: Many[Tension] = Field(
         (), description="a list of {axis, guidance, winner_on_conflict}"
@@ -133,15 +128,9 @@ class AnyFlowFile(FlowSettings):
     """The version of the file format."""
     notation: Literal["flows"] = Field("flows", description="flows")
     """The notation of this file."""
-    adjudication: AdjudicationSection = Field(
-        default_factory=AdjudicationSection.model_construct,
-        description="approval, escalation, tensions or instructions",
-    )
+    adjudication: AdjudicationSection = Field(default_factory=AdjudicationSection.model_construct)
     """What a judge applies."""
-    termination: TerminationSection = Field(
-        default_factory=TerminationSection.model_construct,
-        description="approve_when or escalate_on",
-    )
+    termination: TerminationSection = Field(default_factory=TerminationSection.model_construct)
     """Other names for what keeps a text from passing and when a human is asked."""
 
     @property
@@ -157,6 +146,7 @@ class AnyFlowFile(FlowSettings):
         """Returns what a judge applies."""
         return AdjudicationConfig(
             next(iter(self._block_on().values()), DEFAULT_BLOCK_ON),
+            # An empty list is a decision as well: the author wants no human to be asked.
             default_triggers if self.triggers is None else self.triggers,
             self.adjudication.escalation.thrash_threshold,
             self.adjudication.tensions,
@@ -237,9 +227,7 @@ class PhaseSection(FlowSection):
 class CritiquePhaseSection(FlowSection):
     """How the critics work."""
 
-    pattern: Literal["parallel", "sequential"] = Field(
-        "parallel", description="one of: parallel, sequential"
-    )
+    pattern: Literal["parallel", "sequential"] = "parallel"
     """All at once, or one after the other."""
 
 
@@ -259,22 +247,13 @@ class RefinePhaseSection(PhaseSection):
 class PhasesSection(FlowSection):
     """The four phases."""
 
-    generate: PhaseSection = Field(
-        default_factory=PhaseSection.model_construct, description="agent and model"
-    )
+    generate: PhaseSection = Field(default_factory=PhaseSection.model_construct)
     """Writes the artifact."""
-    critique: CritiquePhaseSection = Field(
-        default_factory=CritiquePhaseSection.model_construct, description="pattern"
-    )
+    critique: CritiquePhaseSection = Field(default_factory=CritiquePhaseSection.model_construct)
     """Reviews the artifact."""
-    adjudicate: PhaseSection = Field(
-        default_factory=PhaseSection.model_construct, description="agent and model"
-    )
+    adjudicate: PhaseSection = Field(default_factory=PhaseSection.model_construct)
     """Decides about the findings."""
-    refine: RefinePhaseSection = Field(
-        default_factory=RefinePhaseSection.model_construct,
-        description="agent, model, mode, validation_retries and max_size_change_pct",
-    )
+    refine: RefinePhaseSection = Field(default_factory=RefinePhaseSection.model_construct)
     """Fixes the artifact."""
 
 
@@ -283,14 +262,12 @@ class GenloopFile(AnyFlowFile):
 
     max_iterations: int = Field(3, ge=1, le=20, description="a whole number from 1 to 20")
     """How many rounds a run may have."""
-    phases: PhasesSection = Field(
-        default_factory=PhasesSection.model_construct,
-        description="generate, critique, adjudicate or refine",
-    )
+    phases: PhasesSection = Field(default_factory=PhasesSection.model_construct)
     """The agent and the options of each phase."""
 
     def config(self) -> GenflowConfig:
         """Returns the loop as a flow."""
+        # What the file says about one severity leaves the others as the loop has them.
         own = self.default_behavior.by_severity
         return GenflowConfig.model_construct(
             **{

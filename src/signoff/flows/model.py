@@ -126,15 +126,11 @@ class WorkflowStep(FlowSection):
     """The agent; the default agent if it is absent."""
     model: ModelName = None
     """The model that the agent uses."""
-    prompt: Literal["full", "brief"] = Field("full", description="one of: full, brief")
+    prompt: Literal["full", "brief"] = "full"
     """Everything that an author should know, or only the goal, for small models."""
-    execution: Literal["parallel", "serial"] = Field(
-        "parallel", description="one of: parallel, serial"
-    )
+    execution: Literal["parallel", "serial"] = "parallel"
     """All at once, or one after the other with an early end."""
-    order: Literal["priority", "definition"] = Field(
-        "priority", description="one of: priority, definition"
-    )
+    order: Literal["priority", "definition"] = "priority"
     """Which constraint comes first."""
     constraints: Many[Word] | None = Field(
         None, description='a list of patterns over constraint ids, as in ["style*"]'
@@ -142,9 +138,7 @@ class WorkflowStep(FlowSection):
     """The constraints; all if it is absent."""
     scope: Scope = Field("accumulated", description="one of: accumulated, previous, all")
     """The critiques that the judge sees."""
-    on_approved: Literal["finish", "continue"] | None = Field(
-        None, description="one of: finish, continue"
-    )
+    on_approved: Literal["finish", "continue"] | None = None
     """What a pass does; by default the last judge ends the run, others continue it."""
     mode: Mode = "edit"
     """Edits a file, writes the whole text again, or applies literal edits first."""
@@ -156,9 +150,7 @@ class WorkflowStep(FlowSection):
         None, gt=0, allow_inf_nan=False, description="a percentage above 0"
     )
     """By how much an edit may change the number of words."""
-    on_invalid: Literal["continue", "escalate"] = Field(
-        "continue", description="one of: continue, escalate"
-    )
+    on_invalid: Literal["continue", "escalate"] = "continue"
     """What happens with an edit that stays invalid: it is logged, or a human decides."""
     timeout: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="a number of seconds above 0"
@@ -168,11 +160,9 @@ class WorkflowStep(FlowSection):
         None, gt=0, allow_inf_nan=False, description="a number of seconds above 0"
     )
     """Seconds that a human has to sign off, before the default counts."""
-    default: Literal["approve", "reject"] | None = Field(
-        None, description="one of: approve, reject"
-    )
+    default: Literal["approve", "reject"] | None = None
     """What counts if no human signs off in time; needed with a deadline."""
-    presence: bool = Field(False, description="true or false")
+    presence: bool = False
     """Whether the approval needs the signature of a passkey."""
     id: str = ""
     """The step's id in the graph, set by `with_ids`; no key of files."""
@@ -220,6 +210,8 @@ def with_ids(steps: Iterable[WorkflowStep]) -> tuple[WorkflowStep, ...]:
     def own(position: int, step: WorkflowStep) -> str:
         if step.name:
             return step.name
+        # Ids are part of the journal and of the run directory. So a step that is alone gets the
+        # plain name of its kind, which does not change when another step is added before it.
         alone = unnamed.count(step.step) == 1 and step.step.value not in names
         return step.step.value if alone else f"{step.step.value}_{position}"
 
@@ -255,7 +247,7 @@ class ArtifactConfig(FlowSection):
     """Patterns of files."""
     since: Word | None = Field(None, description="a branch, tag or commit of git")
     """Reviews only what has changed since then."""
-    all_lines: bool = Field(False, description="true or false")
+    all_lines: bool = False
     """Whether a review of changes also reports about lines that have not changed."""
     intent: Text = ""
     """What a change is meant to do; by default, the messages of its commits."""
@@ -282,9 +274,7 @@ class OutputConfig(FlowSection):
         description="a file name, without folders",
     )
     """The name of the artifact."""
-    write_back: Literal["never", "on_approval"] = Field(
-        "never", description="one of: never, on_approval"
-    )
+    write_back: Literal["never", "on_approval"] = "never"
     """Whether fixed files replace those of the project that they come from."""
 
     @field_validator("dir")
@@ -330,7 +320,7 @@ class ConvergenceConfig(FlowSection):
     """Rounds in a row that ask for a fix of one finding."""
     only_new: Rounds = None
     """Rounds in a row of new findings only."""
-    action: Literal["stop", "escalate"] = Field("stop", description="one of: stop, escalate")
+    action: Literal["stop", "escalate"] = "stop"
     """Whether the run ends or a human decides."""
 
     @property
@@ -394,31 +384,21 @@ class FlowSettings(FileSection, FlowSection):
         3, ge=1, le=MOST_ITERATIONS, description=f"a whole number from 1 to {MOST_ITERATIONS}"
     )
     """How many rounds a run may have."""
-    constraints: ConstraintConfig = Field(
-        default_factory=ConstraintConfig.model_construct,
-        description="dir, files, inline or routing",
-    )
+    constraints: ConstraintConfig = Field(default_factory=ConstraintConfig.model_construct)
     """Where the constraints are, and which agents review them."""
-    artifact: ArtifactConfig | None = Field(
-        None, description="path, paths, globs, since, all_lines or intent"
-    )
+    artifact: ArtifactConfig | None = None
     """Files to start from, instead of a generate step."""
-    output: OutputConfig = Field(
-        default_factory=OutputConfig.model_construct, description="dir, filename and write_back"
-    )
+    output: OutputConfig = Field(default_factory=OutputConfig.model_construct)
     """Where the result goes."""
-    allow_scripts: bool = Field(False, description="true or false")
+    allow_scripts: bool = False
     """Whether scripts of sources may run."""
-    allow_unreviewed: bool = Field(False, description="true or false")
+    allow_unreviewed: bool = False
     """Whether a text may pass although no critic reads it; such a flow is refused otherwise."""
     limits: LimitsField = Field(default_factory=Limits, description="usd, tokens, calls or seconds")
     """What a run may cost at most."""
-    convergence: ConvergenceConfig = Field(
-        default_factory=ConvergenceConfig.model_construct,
-        description="plateau, oscillation, thrashing, only_new and action",
-    )
+    convergence: ConvergenceConfig = Field(default_factory=ConvergenceConfig.model_construct)
     """Stop rules besides the round limit."""
-    rereview: Literal["all", "changed"] = Field("all", description="one of: all, changed")
+    rereview: Literal["all", "changed"] = "all"
     """From the second round on, which constraints are read again: all, or those with open findings
     or a changed passage. Before the end, everything is read in its final form."""
     max_findings: int = Field(
@@ -428,7 +408,7 @@ class FlowSettings(FileSection, FlowSection):
         description=f"a whole number from 1 to {MOST_ISSUES}",
     )
     """How many findings one critique may have; blocking ones are never cut."""
-    verify: VerifyConfig | None = Field(None, description="agent and min_severity")
+    verify: VerifyConfig | None = None
     """Has severe findings confirmed by another agent before they block."""
     default_behavior: BehaviorField = Field(
         default_factory=ConstraintBehavior, description=BEHAVIORS
@@ -473,6 +453,8 @@ class GenflowConfig(FlowSettings):
         judge, *later = self.workflow[position:]
         if judge.on_approved is not None:
             return judge.on_approved == "finish"
+        # Without a word from the author, an early judge only lets the text go on to the next
+        # critics: ending the run there would skip their review.
         return all(step.step is not StepKind.ADJUDICATE for step in later)
 
     def leads_past_fixes(self, position: int) -> bool:
@@ -483,6 +465,8 @@ class GenflowConfig(FlowSettings):
 
     def _flow_behavior(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
         """Returns the flow's entry for a constraint; an exact id takes precedence over patterns."""
+        # A pattern must not override what the author says about one constraint by its name,
+        # wherever in the file the pattern is.
         exact = self.constraint_behaviors.get(constraint)
         if exact is not None and exact.get(severity) is not None:
             return exact
@@ -504,6 +488,7 @@ def get_behavior_for_severity(
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
     stored: dict[str, Any] = _plain(config)
+    # The order of constraints decides in which order they are read, and JSON objects have none.
     stored["constraints"]["inline"] = _pairs(stored["constraints"]["inline"])
     stored["default_behavior"] = stored["default_behavior"]["by_severity"]
     behaviors = stored["constraint_behaviors"]

@@ -14,7 +14,8 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, TypeVar
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -86,17 +87,39 @@ class FlowSection(Section):
     model_config = ConfigDict(frozen=True, strict=True)
 
     @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+        """Says what is valid for each field that does not say it, because its type does."""
+        for field in cls.model_fields.values():
+            field.description = field.description or _valid_values(field.annotation)
+
+    @classmethod
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Takes the purpose of each field from its docstring."""
         reference = handler(schema)
+        # One text serves the reader of the code and the user of an editor, so the two cannot
+        # disagree.
         fields = handler.resolve_ref_schema(reference)["properties"]
         for base in reversed(cls.__mro__):
             for name, text in _field_docstrings(base):
                 if name in fields:
                     fields[name]["title"] = text.removesuffix(".")
         return reference
+
+
+def _valid_values(annotation: Any) -> str | None:
+    """Returns what is valid for a switch, a choice or a section; None for any other type."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    kind = get_args(annotation)[0] if is_union else annotation
+    if kind is bool:
+        return "true or false"
+    if get_origin(kind) is Literal:
+        return f"one of: {', '.join(map(str, get_args(kind)))}"
+    if not (isinstance(kind, type) and issubclass(kind, Section)):
+        return None
+    *names, last = kind.model_fields
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 def _field_docstrings(kind: type) -> Iterator[tuple[str, str]]:
@@ -146,6 +169,8 @@ class _BehaviorForm(FlowSection):
         behaviors: dict[str, Any] = {}
         for key, value in raw.items():
             name = str(key).strip().lower()
+            # Keys are read in any case, so `High` and `high` could both be there; the later one
+            # would win silently.
             if name in behaviors:
                 raise PydanticCustomError(ADVICE, "a severity appears twice")
             behaviors[name] = value.strip().lower() if isinstance(value, str) else value
@@ -305,8 +330,5 @@ class ConstraintConfig(FlowSection):
         "{short: No sentence is long.}",
     )
     """Constraints with one rule each."""
-    routing: RoutingConfig = Field(
-        default_factory=RoutingConfig.model_construct,
-        description="default_agents, rules or priority_routing",
-    )
+    routing: RoutingConfig = Field(default_factory=RoutingConfig.model_construct)
     """The agents of each constraint."""

@@ -292,21 +292,6 @@ def test_variables_that_are_kept_stay_until_they_are_filled_in(tmp_path: Path) -
     assert fill(kept, {"STANDARDS": "s", "FEEDBACK": ""}) == "n\ns\nend\n"
 
 
-def test_filling_changes_nothing_else() -> None:
-    """A prompt need not come from a template, and code is full of braces."""
-    text = "{{other}} {{=other}} {{/if}} {{#if A}} {{#unless B}}{{/if}} {{include: x}} {{}} {{A"
-
-    assert fill(text, {"A": "x"}) == text
-
-
-def test_filling_pairs_conditions_that_are_not_its_own() -> None:
-    """The end of another condition must not end one of ours."""
-    text = "{{#if A}}1{{#if other}}2{{/if}}3{{/if}}4"
-
-    assert fill(text, {"A": ""}) == "4"
-    assert fill(text, {"A": "x"}) == "1{{#if other}}2{{/if}}34"
-
-
 @pytest.mark.parametrize(
     "part", ["{{", "{{a ", "{{=", "{{#if A}}", "{{/if}}", "{{#if A}}{{/if}}", "{ "]
 )
@@ -317,3 +302,20 @@ def test_filling_a_long_text_takes_one_pass(part: str) -> None:
     filled = fill(text, {"A": "x"})
 
     assert len(filled) <= len(text)
+
+
+def test_filling_a_plain_text_changes_nothing_but_its_variables() -> None:
+    """A prompt need not come from a template, and code is full of braces."""
+    text = "{{other}} {{=A}} {{/if}} {{#if A}} {{#unless B}}{{/if}} {{include: x}} {{}} {{A"
+
+    assert fill(f"{text} {{{{A}}}}", {"A": "{{A}} {{other}}"}) == f"{text} {{{{A}}}} {{{{other}}}}"
+
+
+def test_what_is_joined_to_an_open_prompt_is_no_template() -> None:
+    """An author may add a user's words to a prompt before the plan is known."""
+    prompt = "{{PLAN}} " + render_text("{{A}}: {{PLAN}}", {"A": "{{PLAN}}"}, ENGINE) + " {{CODE}}"
+
+    assert prompt == "{{PLAN}} {{PLAN}}: {{PLAN}} {{CODE}}"
+    assert fill(prompt, {"PLAN": "{{CODE}}", "CODE": "x"}) == (
+        "{{PLAN}} {{PLAN}}: {{CODE}} {{CODE}}"
+    )
