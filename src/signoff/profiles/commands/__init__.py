@@ -10,15 +10,10 @@ from collections.abc import Mapping
 
 import click
 
+from signoff.app.trust import context_here
 from signoff.cli.options import Group
 from signoff.errors import NotTrusted
-from signoff.profiles.commands.catalog import (
-    context_here,
-    list_profiles,
-    providers,
-    show,
-    validate,
-)
+from signoff.profiles.commands.catalog import list_profiles, providers, show, validate
 from signoff.profiles.commands.sessions import approve, cancel, init, reject, status
 
 

@@ -169,11 +169,7 @@ def approve(
 @project_dir_option
 @progress_options
 def reject(
-    session: str | None,
-    feedback: str,
-    adopt: bool,
-    limits: dict[str, str],
-    display: DisplayOptions,
+    session: str | None, feedback: str, adopt: bool, limits: dict[str, str], display: DisplayOptions
 ) -> int:
     """Reject what a session waits for.
 
