@@ -41,6 +41,8 @@ def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
     for name, new in update.items():
         key = as_key(name)
         old = state.get(key)
+        # The same object is the same value: most updates repeat what the handler was given, and
+        # this check spares them a comparison of everything inside.
         if new is old and (old is not None or key in state):
             continue
         part, value = _part(key, old, new, exists=key in state)
@@ -91,6 +93,7 @@ def _revise(old: Mapping[str, Any], new: Mapping[str, Any]) -> Delta:
         head = value[: len(before)]
         pairs = enumerate(zip(before, head, strict=False))
         changes = [[i, _storable(key, b)] for i, (a, b) in pairs if not _same(a, b)]
+        # When most items differ, the whole list is shorter than a list of changes.
         if len(head) < len(before) or len(changes) * 2 > len(before):
             rest[key] = value
             continue

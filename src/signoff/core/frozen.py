@@ -108,6 +108,8 @@ def freeze(value: Any, levels: int = DEPTH) -> Any:
     value, so a step sees the same before and after a restart. A value that the journal could
     not return, such as a dict with numbers for keys, raises `NotSerialisable`.
     """
+    # Exact types only: a subclass may print, compare or hash in its own way, and would be another
+    # value after a restart.
     kind = type(value)
     if kind in _AS_THEY_ARE or (kind is int and -_LARGE < value < _LARGE):
         return value
