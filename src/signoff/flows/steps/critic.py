@@ -116,6 +116,8 @@ class CriticHandler:
         unanswered: dict[str, ReviewQuestion] = {}
         for name in constraints:
             question = await self._question(ctx, agent, self.flow.by_id[name])
+            # The answer is found by what was asked and not by the wording of the prompt, so a run
+            # that is resumed by a later release, with other templates, does not pay again.
             answered = self.state.answered.get(question.request) if not exact else None
             if answered is None:
                 unanswered[name] = question
@@ -147,6 +149,8 @@ class CriticHandler:
     ) -> dict[str, Any]:
         """Returns a critique with its behaviors, after severe findings were confirmed."""
         constraint, config = question.constraint, self.flow.config
+        # The order matters. Lines come before decisions, which are about one of several equal
+        # passages; and a finding that is dismissed or set aside must not cost a confirmation.
         critique = config.with_behaviors(critique, constraint)
         critique = assign_lines(
             critique, self.state.content, self.state.ledger.findings.values(), self._is_excused
@@ -192,6 +196,7 @@ class CriticHandler:
             timeout=self.step.timeout,
             **(self._check_options(scope, agent) if exact else {}),
         )
+        # A human who has decided is not contradicted by an agent that confirms findings.
         certain = exact or checked.answer is not None
         block_on = self.flow.config.adjudication.block_on
         return scope.split(_decided(checked, scope, unread, valid), block_on), certain
@@ -277,6 +282,9 @@ class CriticHandler:
             return critique
         marked = mark_unverified(critique, found)
         problems += self._keep_valid(marked, scope, valid)
+        # A wrong quote makes one finding doubtful. A verdict against its own findings, or a
+        # severity that nobody knows, makes the whole answer doubtful, and only a human may use it
+        # as it is.
         usable = not (unreadable or found.contradiction)
         raise AgentBadOutput("", *problems, value=marked, usable=usable)
 
@@ -404,6 +412,8 @@ def review_prompt(
         ConstraintMaterial(constraint, state.source(constraint.id), analysis)
         for constraint, analysis in about
     )
+    # Files are named instead of the artifact: a critic must see each text once, or it reports every
+    # finding twice.
     ledger, block_on = state.ledger, flow.config.adjudication.block_on
     return critic_prompt(
         goal=flow.goal.text,
@@ -469,6 +479,8 @@ def _decided(
         return replace(base, overall=Overall.FAIL, notes=notes)
     if answer.value == PASS:
         return replace(base, overall=Overall.PASS, issues=(), notes=notes)
+    # What a human writes has no quote to check, so it is recorded as something missing: it then
+    # stays open until the text changes.
     finding = CritiqueIssue(
         id=f"{base.constraint_id}-001",
         rule_id=next(iter(scope.rules), scope.first.id),
@@ -551,6 +563,7 @@ class Verifier:
             checked = await ctx.ask(self.config.agent, prompt, key=VERIFY, read=read, about=about)
         except AgentBadOutput as error:
             return Confirmation(confirmed=True, reason=f"the answer cannot be read: {error}")
+        # An agent that says nothing usable has not refuted the claim.
         return checked.value or Confirmation(confirmed=True)
 
     def _passage(self, issue: CritiqueIssue) -> str:
@@ -582,9 +595,13 @@ async def second_look(
         finding, report = findings.get(decision.finding_id), reports.get(decision.finding_id)
         if decision.status is not Pursuit.DISMISSED or decision.severity is not WORST:
             continue
+        # A human's decision is final here, and without the critic's report there is no claim to
+        # confirm.
         if finding is None or finding.decision or report is None:
             continue
         reported_again = finding.label is Label.STILL_OPEN and not finding.not_reported_again
+        # The judge has asked for this fix before and its critic still reports it. Paying for
+        # another opinion would only tell what two have said already.
         if finding.id in to_fix_before and reported_again:
             why = "it had to be fixed before and is still open"
         else:
