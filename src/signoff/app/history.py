@@ -129,7 +129,7 @@ def export(project: Project, format_name: str, run: str | None = None) -> Iterat
     """Returns a run, or the latest one, as a document in parts; raises `UnknownName`."""
     found = plugins.export(format_name)
     if found is None:
-        raise UnknownName("format", format_name, sorted(plugins.export_paths()))
+        raise UnknownName("format", format_name, sorted(plugins.paths("exports")))
     return found.write(
         record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
     )

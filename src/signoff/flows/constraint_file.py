@@ -144,7 +144,7 @@ def constraint_files(path: Path, problems: list[Problem]) -> list[Path]:
     if not path.is_dir():
         return [path]
     try:
-        files = [file for file in path.iterdir() if file.suffix in (".yaml", ".yml")]
+        files = [file for file in path.iterdir() if file.suffix.lower() in (".yaml", ".yml")]
     except OSError as error:
         problems.append(Problem(display_path(path), f"cannot be read: {error.strerror or error}"))
         return []
