@@ -157,13 +157,11 @@ ROWS = (
         ("W6", "import_s"),
         Target(at_most=0.12),
     ),
-    Row("W6", "signoff --version, over bare Python", "version_s", "s", None, Target(at_most=0.07)),
-    Row("W6", "signoff runs, over bare Python", "runs_s", "s", None, Target(at_most=0.15)),
-    Row("W6", "signoff show, over bare Python", "show_s", "s", None, Target(at_most=0.22)),
+    Row("W6", "signoff --version, over bare Python", "version_s", "s", None, Target(at_most=0.1)),
+    Row("W6", "signoff runs, over bare Python", "runs_s", "s", None, Target(at_most=0.3)),
+    Row("W6", "signoff show, over bare Python", "show_s", "s", None, Target(at_most=0.35)),
     Row("W6", "signoff validate, over bare Python", "validate_s", "s", None, Target(at_most=0.33)),
-    Row(
-        "W6", "signoff run, to its first call, over bare", "run_s", "s", None, Target(at_most=0.42)
-    ),
+    Row("W6", "signoff run, to its first call, over bare", "run_s", "s", None, Target(at_most=0.6)),
     Row(
         "W6",
         "signoff skill step, over bare Python",

@@ -20,13 +20,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from signoff.app.answering import AnswerInput, answer_to_sign
 from signoff.app.home import Home
 from signoff.app.project import Project
-from signoff.passkeys.key_file import Passkey, to_base64url
-from signoff.passkeys.presence import (
+from signoff.passkeys.keys import (
+    Passkey,
     Proof,
     created_passkey,
     register,
     registration_options,
     signing_options,
+    to_base64url,
 )
 
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40

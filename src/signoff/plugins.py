@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from signoff.agents.kinds import BUILT_IN
+from signoff.documents.python_files import extend_import_path
 from signoff.errors import ConfigError
 from signoff.installed import entry_points
 from signoff.notation import Notation, NotationOption
@@ -72,27 +73,51 @@ DISPATCHERS: Mapping[str, str] = {
 """What can bring runs to workers, by the scheme of `dispatch:` in the settings."""
 
 
-def dispatchers() -> Mapping[str, str]:
-    """Returns the import path of every dispatcher, by scheme."""
-    return {**entry_points("dispatchers"), **DISPATCHERS}
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "agents": AGENT_KINDS,
+    "dispatchers": DISPATCHERS,
+    "exports": EXPORTS,
+    "notations": NOTATIONS,
+    "observers": OBSERVERS,
+    "stores": STORES,
+}
+"""What is built in, by the group of entry points that adds to it."""
 
 
-def observer_kinds() -> Mapping[str, str]:
-    """Returns every observer, by name."""
-    return {**entry_points("observers"), **OBSERVERS}
+def paths(group: str) -> Mapping[str, str]:
+    """Returns the import path of everything in a group, by name."""
+    return {**entry_points(group), **GROUPS[group]}
 
 
-def agent_kinds() -> Mapping[str, str]:
-    """Returns every kind of agent, by name."""
-    return {**entry_points("agents"), **AGENT_KINDS}
+def path_of(group: str, name: str) -> str | None:
+    """Returns the import path of one name; installed packages are searched if it is not built in.
+
+    Built-in names go first, so that a package adds to the program and replaces nothing of it.
+    """
+    return GROUPS[group].get(name) or entry_points(group).get(name)
+
+
+def factory(group: str, setting: str, kind: str) -> Callable[..., Any]:
+    """Returns what builds an agent or an observer: that of its group, or the user's own.
+
+    `setting` names it; raises `ConfigError` for an unknown kind.
+    """
+    if ":" in kind:
+        # It may be a module of the folder in which the program was started.
+        extend_import_path(kind)
+        return load(kind)  # type: ignore[no-any-return]  # whatever the user names
+    import_path = path_of(group, kind)
+    if import_path is None:
+        listed = ", ".join(sorted(paths(group)))
+        raise ConfigError(
+            f"{setting}: unknown kind {kind!r} (kinds: {listed}; or package.module:factory)"
+        )
+    return load(import_path)  # type: ignore[no-any-return]  # as the table says
 
 
 def notation(name: str) -> Notation | None:
     """Returns a notation by name; installed packages are searched for those not built in."""
-    # Built-in names go first, so that a package can add to the program and replace nothing of it.
-    import_path = NOTATIONS.get(name)
-    if import_path is None and name not in ("", "python"):
-        import_path = entry_points("notations").get(name)
+    import_path = path_of("notations", name) if name not in ("", "python") else None
     return _notation(name, import_path) if import_path is not None else None
 
 
@@ -108,16 +133,11 @@ def notations() -> Iterator[Notation]:
             logging.getLogger("signoff").warning("notation %r is not available: %s", name, error)
 
 
-def export_paths() -> Mapping[str, str]:
-    """Returns the import path of every export format, by name."""
-    return {**entry_points("exports"), **EXPORTS}
-
-
 def export(name: str) -> Export | None:
     """Returns an export format by name."""
     from signoff.exports.run_record import Export
 
-    import_path = EXPORTS.get(name) or entry_points("exports").get(name)
+    import_path = path_of("exports", name)
     if import_path is None:
         return None
     value = load(import_path)
@@ -126,16 +146,11 @@ def export(name: str) -> Export | None:
     return value
 
 
-def store_paths() -> Mapping[str, str]:
-    """Returns the import path of every kind of store, by the scheme of its URLs."""
-    return {**entry_points("stores"), **STORES}
-
-
 def store_kind(scheme: str) -> StoreKind | None:
     """Returns a kind of store by the scheme of its URLs; None if no package provides it."""
     from signoff.runtime.store_port import StoreKind
 
-    import_path = STORES.get(scheme) or entry_points("stores").get(scheme)
+    import_path = path_of("stores", scheme)
     if import_path is None:
         return None
     value = load(import_path)

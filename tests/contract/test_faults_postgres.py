@@ -27,8 +27,8 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime import engine
-from signoff.runtime.journal import events_in
 from signoff.runtime.store_port import Owner
+from signoff.runtime.timeline import events_in
 from signoff.store.postgres import leases
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.connection import read_address

@@ -32,7 +32,7 @@ def test_every_built_in_entry_can_be_loaded() -> None:
 def test_tables_include_what_other_packages_add() -> None:
     """The built-in entries are always there, whatever else is installed."""
     assert plugins.NOTATIONS.keys() <= {each.name for each in plugins.notations()}
-    assert plugins.AGENT_KINDS.items() <= plugins.agent_kinds().items()
+    assert plugins.AGENT_KINDS.items() <= plugins.paths("agents").items()
 
 
 def test_every_kind_of_agent_declares_what_it_can_do() -> None:
@@ -52,7 +52,7 @@ def test_another_package_adds_a_format_of_export(
 
     assert found is not None
     assert found.help == "One line."
-    assert plugins.export_paths().keys() == {"lines", *plugins.EXPORTS}
+    assert plugins.paths("exports").keys() == {"lines", *plugins.EXPORTS}
     assert plugins.export("unknown") is None
 
 

@@ -76,7 +76,7 @@ def build_agent(
     `agents` are the others, for agents that forward requests.
     """
     settings = configs[name]
-    factory = _factory(name, settings.kind)
+    factory = plugins.factory("agents", f"agents.{name}", settings.kind)
     # Only agents that forward requests get the others, so that a plug-in cannot reach agents that
     # it was not named for.
     options = _options(settings, factory)
@@ -164,20 +164,6 @@ class LazyAgent:
                 # the settings are fixed.
                 raise AgentBadRequest(str(error), remedy=error.remedies) from error
         return self._agent
-
-
-def _factory(name: str, kind: str) -> plugins.AgentKind:
-    if ":" in kind:
-        extend_import_path(kind)
-        return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
-    # Built-in kinds are looked up first, which avoids a search through installed packages.
-    import_path = plugins.AGENT_KINDS.get(kind) or plugins.agent_kinds().get(kind)
-    if import_path is None:
-        listed = ", ".join(sorted(plugins.agent_kinds()))
-        raise ConfigError(
-            f"agents.{name}: unknown kind {kind!r} (kinds: {listed}; or package.module:factory)"
-        )
-    return plugins.load(import_path)  # type: ignore[no-any-return]  # as the table says
 
 
 def _candidates(
@@ -313,7 +299,7 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
     if not own:
         # Installed packages are searched only if a kind is not built in, because that is slow.
         return []
-    kinds = plugins.agent_kinds()
+    kinds = plugins.paths("agents")
     listed = f"kinds: {', '.join(sorted(kinds))}; or package.module:factory"
     return [
         Problem(_agent_origin(settings, name), f"agents.{name}: unknown kind {kind!r}", listed)
@@ -380,7 +366,7 @@ def known_factory(name: str, agent: AgentSettings, root: Path) -> plugins.AgentK
     if ":" in agent.kind:
         make_importable([root])
     try:
-        return _factory(name, agent.kind)
+        return plugins.factory("agents", f"agents.{name}", agent.kind)
     except Exception:  # noqa: BLE001  # reported by `unknown_kinds` and `import_errors`
         return None
 

@@ -48,7 +48,7 @@ from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
 
 if TYPE_CHECKING:
-    from signoff.passkeys.presence import Proof
+    from signoff.passkeys.keys import Proof
 
 
 LONGEST_NUMBER = 18
@@ -100,7 +100,7 @@ def record_answer(
     stored = _checked_answer(project, item, form, answer, at)
     if needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
-        from signoff.passkeys.presence import prove
+        from signoff.passkeys.keys import prove
 
         stored["presence"] = prove(project.home.passkeys, item, stored, by, answer.proof)
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)

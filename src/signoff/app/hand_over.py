@@ -257,7 +257,7 @@ def open_dispatcher(project: Project) -> Dispatcher:
 def dispatcher_of(url: str, scope: str) -> Dispatcher:
     """Returns the dispatcher with a URL; `scope` keeps the runs of several stores apart."""
     scheme = urlsplit(url).scheme or STORE
-    known = plugins.dispatchers()
+    known = plugins.paths("dispatchers")
     if scheme not in known:
         raise ConfigError(f"dispatch: {UnknownName('dispatcher', scheme, sorted(known))}")
     if scheme == TEMPORAL and find_spec("temporalio") is None:

@@ -37,10 +37,9 @@ from signoff.notation import HistoryFold, RunSnapshot
 from signoff.remedies import ShowRun
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
-from signoff.runtime.journal import folded_state
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow
-from signoff.runtime.timeline import Decision, Timeline
+from signoff.runtime.timeline import Decision, Timeline, folded_state
 
 if TYPE_CHECKING:
     from signoff.notation import ResumeReport
@@ -130,7 +129,7 @@ def export(project: Project, format_name: str, run: str | None = None) -> Iterat
     """Returns a run, or the latest one, as a document in parts; raises `UnknownName`."""
     found = plugins.export(format_name)
     if found is None:
-        raise UnknownName("format", format_name, sorted(plugins.export_paths()))
+        raise UnknownName("format", format_name, sorted(plugins.paths("exports")))
     return found.write(
         record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
     )

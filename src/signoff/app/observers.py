@@ -12,7 +12,7 @@ from signoff.agents.options import option_names
 from signoff.app.next_commands import answer_commands
 from signoff.app.run_records import metrics_text, stored_record
 from signoff.app.settings import Settings, origin_of, unknown_option_problems
-from signoff.documents.python_files import extend_import_path, make_importable
+from signoff.documents.python_files import make_importable
 from signoff.errors import ConfigError, Problem
 from signoff.observers.queued import ObserverSetup, QueuedObserver
 from signoff.runtime.ports import Observer
@@ -33,26 +33,13 @@ def observer_problems(settings: Settings, root: Path) -> Iterator[Problem]:
             make_importable([root])
         key = f"observe.{name}"
         try:
-            names = option_names(observer_factory(name, each.kind))
+            names = option_names(plugins.factory("observers", key, each.kind))
         except ConfigError as error:
             yield Problem(origin_of(settings, f"{key}.kind", key), str(error))
             continue
         if names is not None:
             # The first parameter is the setup.
             yield from unknown_option_problems(settings, key, each.options, names[1:])
-
-
-def observer_factory(name: str, kind: str) -> ObserverFactory:
-    """Returns what builds an observer; raises `ConfigError` if it is unknown."""
-    if ":" in kind:
-        extend_import_path(kind)
-        return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
-    # Built-in observers are looked up first, which avoids a search through installed packages.
-    import_path = plugins.OBSERVERS.get(kind) or plugins.observer_kinds().get(kind)
-    if import_path is None:
-        listed = ", ".join([*sorted(plugins.observer_kinds()), "package.module:factory"])
-        raise ConfigError(f"observe.{name}: unknown observer {kind!r} (valid: {listed})")
-    return plugins.load(import_path)  # type: ignore[no-any-return]  # as the table says
 
 
 def build_observers(project: Project) -> list[QueuedObserver]:
@@ -104,7 +91,8 @@ def _chosen(settings: Settings) -> Iterator[tuple[str, str, ObserverFactory, Map
             },
         )
     for name, each in settings.observe.items():
-        yield name, f"observe.{name}", observer_factory(name, each.kind), each.options
+        key = f"observe.{name}"
+        yield name, key, plugins.factory("observers", key, each.kind), each.options
 
 
 def _build(

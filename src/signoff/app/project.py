@@ -336,7 +336,7 @@ def _server_kind(address: str) -> StoreKind:
         raise _no_setup()
     kind = plugins.store_kind(name)
     if kind is None:
-        valid = ", ".join(f"{each}://" for each in sorted({*plugins.store_paths(), FILE}))
+        valid = ", ".join(f"{each}://" for each in sorted({*plugins.paths("stores"), FILE}))
         raise ConfigError(f"unsupported kind of database {name!r}; valid: a path, {valid}")
     return kind
 

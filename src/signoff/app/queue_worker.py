@@ -34,7 +34,6 @@ from signoff.errors import (
 )
 from signoff.remedies import Resume
 from signoff.runtime.engine import Engine
-from signoff.runtime.journal import events_in
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
 from signoff.runtime.store_port import (
     FORGOTTEN_SECONDS,
@@ -44,6 +43,7 @@ from signoff.runtime.store_port import (
     Topic,
     subscribed,
 )
+from signoff.runtime.timeline import events_in
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""

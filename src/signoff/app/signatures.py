@@ -18,8 +18,13 @@ from signoff.core.digest import digest
 from signoff.core.events import EffectFinished
 from signoff.core.requests import ItemState, approves, needs_presence
 from signoff.errors import SignatureRefused
-from signoff.passkeys.key_file import Passkey, approval_challenge, read_passkeys
-from signoff.passkeys.presence import check_stored, check_trust
+from signoff.passkeys.keys import (
+    Passkey,
+    approval_challenge,
+    check_stored,
+    check_trust,
+    read_passkeys,
+)
 from signoff.runtime.store_port import InboxItem, RunRow
 
 _GIVEN = (ItemState.ANSWERED, ItemState.USED)

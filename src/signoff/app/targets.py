@@ -40,7 +40,6 @@ from signoff.app.trust import trust_of
 from signoff.core.workflow import Workflow
 from signoff.discovery import (
     NAME,
-    DiscoveredWorkflow,
     Discovery,
     discover_files,
     load_module,
@@ -348,36 +347,36 @@ def resolve(
     if match := _MODULE.fullmatch(target):
         refuse_options(target, context.options, None)
         return Target(_from_module(match["module"], match["name"]), target)
-    discovery, named_by = discover(context, searched), named_by_notations(context)
-    if target in named_by:
-        return _named(target, named_by[target], discovery, context)
-    if not discovery.matching(target) and _is_file(cwd / target):
-        # It is not a workflow's name, so it is a file; the error lists the supported suffixes.
-        return _compile_file((cwd / target).resolve(), context)
-    return _discovered(target, discovery, context, named_by)
+    return _by_name(target, cwd, context, searched)
 
 
-def _named(
-    name: str, notations: list[Notation], discovery: Discovery, context: CompileContext
-) -> Target:
-    """Compiles what has this name; what belongs to the project goes before what a package has."""
-    shipped = shipped_targets()
-    targets = {f"{each.scheme}:{name}": each for each in notations}
-    others = [_location(each.path, context.root) for each in discovery.matching(name)]
-    own = [each for each in targets if each not in shipped]
-    if others and not own:
-        return _discovered(name, discovery, context, ())
-    candidates = [*own, *others] or [*targets]
-    if len(candidates) > 1:
-        raise UsageError(f"{name!r} can mean {' or '.join(candidates)}; use one of these instead")
-    (target,) = candidates
-    return Target(compile_named(targets[target], name, context), target, discovery.problems)
+def _by_name(name: str, cwd: Path, context: CompileContext, searched: Sequence[str]) -> Target:
+    """Finds what has a name; what belongs to the project goes before what a package has."""
+    known = _known_names(context, searched)
+    meant = known.named(name)
+    if len({each.target for each in meant}) == 1:
+        # Named by its file or its scheme from here on: compiled again with the options of this
+        # run, which the search does not use, and found again without a search.
+        found = resolve(meant[0].target, context.root, context)
+        return replace(found, problems=known.problems)
+    if meant:
+        raise known.ambiguous(name, meant)
+    if _is_file(cwd / name):
+        # The error lists the supported suffixes.
+        return _compile_file((cwd / name).resolve(), context)
+    if known.problems:
+        raise InvalidWorkflow(name, known.problems)
+    unknown = UnknownName("workflow", name, [each.name for each in known.entries])
+    if any(each.path is not None for each in known.entries):
+        raise unknown
+    raise UsageError(
+        f"{unknown}, and this project has no workflows with names; give a file (flow.py) or a "
+        "module (package.module:NAME), or put the workflow into .signoff/flows/"
+    )
 
 
-def _compile_file(
-    path: Path, context: CompileContext, problems: tuple[Problem, ...] = ()
-) -> Target:
-    return Target(compile_path(path, context), _location(path, context.root), problems)
+def _compile_file(path: Path, context: CompileContext) -> Target:
+    return Target(compile_path(path, context), _location(path, context.root))
 
 
 def _existing(path: Path) -> Path:
@@ -428,29 +427,6 @@ def _find_in_module(module: ModuleType, name: str, origin: str) -> Workflow:
         remedy = f"workflows in it: {', '.join(known) or 'none'}"
         raise InvalidWorkflow(origin, [Problem(origin, what, remedy)])
     raise UnknownName(f"workflow in {origin}", name, [f"{origin}:{n}" for n in known])
-
-
-def _discovered(
-    name: str, discovery: Discovery, context: CompileContext, named_by: Collection[str]
-) -> Target:
-    match discovery.matching(name):
-        case [DiscoveredWorkflow(workflow=workflow, path=path)] if path.suffix == ".py":
-            refuse_options(name, context.options, None)
-            return Target(workflow, _location(path, context.root, NAME), discovery.problems)
-        case [DiscoveredWorkflow(path=path)]:
-            # Compiled again with the options of this run, which discovery does not use.
-            return _compile_file(path, context, discovery.problems)
-        case [_, *_]:
-            raise InvalidWorkflow(name, discovery.problems)
-    if discovery.problems:
-        raise InvalidWorkflow(name, discovery.problems)
-    unknown = UnknownName("workflow", name, [*discovery.names, *named_by])
-    if discovery.names:
-        raise unknown
-    raise UsageError(
-        f"{unknown}, and this project has no workflows with names; give a file (flow.py) or a "
-        "module (package.module:NAME), or put the workflow into .signoff/flows/"
-    )
 
 
 def discover(context: CompileContext, searched: Sequence[str] = ()) -> Discovery:
@@ -519,23 +495,28 @@ class Catalog(NamedTuple):
         if not candidates:
             raise UnknownName("workflow", target, [*self.by_name()])
         if len(candidates) > 1:
-            meant = " or ".join(each.target for each in candidates)
-            raise UsageError(f"{target!r} can mean {meant}; use one of these instead")
+            raise self.ambiguous(target, candidates)
         return candidates[0]
+
+    @staticmethod
+    def ambiguous(name: str, meant: Sequence[CatalogEntry]) -> UsageError:
+        """Returns the error of a name that means several things: running one would be a guess."""
+        targets = " or ".join(each.target for each in meant)
+        return UsageError(f"{name!r} can mean {targets}; use one of these instead")
 
     def by_name(self) -> dict[str, CatalogEntry]:
         """Returns the entries by the shortest target of each: the name, where it is unique."""
         return {
-            each.name if self._named(each.name) == [each] else each.target: each
+            each.name if self.named(each.name) == [each] else each.target: each
             for each in self.entries
         }
 
     def _candidates(self, target: str, cwd: Path) -> list[CatalogEntry]:
         # A whole target is never ambiguous, and goes before a name that looks like one.
         exact = [each for each in self.entries if each.target == target]
-        return exact or self._named(target) or self._defined_in(target, cwd)
+        return exact or self.named(target) or self._defined_in(target, cwd)
 
-    def _named(self, name: str) -> list[CatalogEntry]:
+    def named(self, name: str) -> list[CatalogEntry]:
         """Returns what has a name; what belongs to the project goes before what a package has."""
         named = [each for each in self.entries if each.name == name]
         return [each for each in named if each.own] or named
@@ -563,7 +544,16 @@ def catalog(home: Home, settings: Settings, agents: Mapping[str, Agent] | None =
     The project need not be open, or exist yet. `agents` are those that a program provides.
     """
     context = compile_context(home, settings, agents=agents, check_only=True)
-    found = discover(context, settings.workflows)
+    entries, problems = _known_names(context, settings.workflows)
+    if all(each.name != REVIEW for each in entries):
+        entries = (*entries, *_file_reviews())
+    ordered = sorted(entries, key=lambda entry: (not entry.own, entry.kind, entry.name))
+    return Catalog(tuple(ordered), problems)
+
+
+def _known_names(context: CompileContext, searched: Sequence[str]) -> Catalog:
+    """Returns everything that has a name."""
+    found = discover(context, searched)
     entries = []
     for each in found.found:
         location = portable_path(each.path, context.root)
@@ -577,9 +567,6 @@ def catalog(home: Home, settings: Settings, agents: Mapping[str, Agent] | None =
             # A notation that names none of its own ships all of them.
             own = bool(notation.shipped) and target not in shipped
             entries.append(CatalogEntry(name, target, "", notation.label, own))
-    if all(each.name != REVIEW for each in entries):
-        entries += _file_reviews()
-    entries.sort(key=lambda entry: (not entry.own, entry.kind, entry.name))
     return Catalog(tuple(entries), found.problems)
 
 

@@ -20,15 +20,15 @@ from urllib.parse import quote
 
 from signoff import plugins
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.app.settings import Layer, Settings, database_file, mask
+from signoff.app.home import Home, expected_home
+from signoff.app.settings import Layer, Settings, database_file, load_settings, mask
 from signoff.core.outcome import Status
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust, TrustLine, remember, require, untrusted
-from signoff.notation import YAML_SUFFIXES
+from signoff.notation import YAML_SUFFIXES, CompileContext
 
 if TYPE_CHECKING:
-    from signoff.app.home import Home
     from signoff.app.project import Project
 
 _ALWAYS_HARMLESS = ("log_level", "log_format")
@@ -126,6 +126,20 @@ def trust_target(home: Home, settings: Settings, cwd: Path, target: str) -> None
 def trust_of(home: Home, settings: Settings) -> Trust:
     """Returns the check of a project for what is below the use cases."""
     return partial(check_trust, home, settings)
+
+
+def context_here() -> CompileContext:
+    """Returns what finding definitions around the current folder needs: no agents."""
+    home = expected_home(Path.cwd(), os.environ)
+    settings = load_settings(home, os.environ)
+    return CompileContext(
+        root=home.root,
+        home=home.path,
+        settings=settings.sections,
+        workflows=settings.workflows,
+        agents={},
+        trust=trust_of(home, settings),
+    )
 
 
 def all_lines(home: Home, settings: Settings) -> list[TrustLine]:

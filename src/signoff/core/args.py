@@ -197,6 +197,8 @@ def fit(param: Param, value: Any) -> tuple[Any, str]:
 
 
 def _param(handler: Callable[..., Any], parameter: inspect.Parameter) -> Param:
+    # An annotation that cannot be resolved is no error here: the definition reports it together
+    # with all other problems.
     annotation, unread = resolve(handler, parameter.annotation)
     hint, arg, optional = _stripped(annotation)
     default = parameter.default if parameter.default is not EMPTY else arg.default
@@ -270,6 +272,7 @@ def _to_number(kind: type, value: Any) -> int | float:
     # `True` is an `int` for Python, but `-i times=true` is surely a mistake.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TypeError(value)
+    # Rounding would silently run something else than what was asked for.
     if kind is int and isinstance(value, float) and not value.is_integer():
         raise ValueError(value)
     number: int | float = kind(value)

@@ -43,6 +43,7 @@ def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
         found = _check(value, levels)
         plain = not found & _OTHER
         text = _text(value, plain)
+        # Only a value with a long text, or one that looks like a reference, has to be walked again.
         if '"$' in text or found & _LONG:
             lifted = _lift(value, blobs)
             if lifted is not value:
@@ -150,6 +151,8 @@ def _lift(value: Any, blobs: Blobs) -> Any:
             else _lift(v, blobs)
             for k, v in value.items()
         }
+        # A dict of the user's that looks like a reference is wrapped, so that reading it back gives
+        # this dict and never a text of somebody else's.
         if "$blob" in value or "$is" in value:
             return {"$is": lifted}
         return value if all(map(is_, lifted.values(), value.values())) else lifted

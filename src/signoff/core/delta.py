@@ -15,8 +15,6 @@ from typing import Any
 from signoff.core.frozen import FrozenDict, FrozenList, as_key, freeze
 from signoff.errors import BadHandlerResult, NotSerialisable
 
-_EMPTY = FrozenList()
-
 SET, APPEND, REVISE, ITEMS = "set", "append", "revise", "items"
 
 Delta = dict[str, dict[str, Any]]
@@ -41,6 +39,8 @@ def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
     for name, new in update.items():
         key = as_key(name)
         old = state.get(key)
+        # The same object is the same value: most updates repeat what the handler was given, and
+        # this check spares them a comparison of everything inside.
         if new is old and (old is not None or key in state):
             continue
         part, value = _part(key, old, new, exists=key in state)
@@ -72,7 +72,7 @@ def apply(state: Mapping[str, Any], delta: Delta) -> FrozenDict:
         after[key] = freeze(value)
     for key, tail in delta.get(APPEND, {}).items():
         # A new list, never the old one grown in place: another key may have the same list.
-        after[key] = after.get(key, _EMPTY).followed_by(freeze(tail))
+        after[key] = FrozenList([*after.get(key, ()), *freeze(tail)])
     for key, changes in delta.get(REVISE, {}).items():
         after[key] = _revised(after.get(key, {}), changes)
     return FrozenDict(after)
@@ -91,6 +91,7 @@ def _revise(old: Mapping[str, Any], new: Mapping[str, Any]) -> Delta:
         head = value[: len(before)]
         pairs = enumerate(zip(before, head, strict=False))
         changes = [[i, _storable(key, b)] for i, (a, b) in pairs if not _same(a, b)]
+        # When most items differ, the whole list is shorter than a list of changes.
         if len(head) < len(before) or len(changes) * 2 > len(before):
             rest[key] = value
             continue
@@ -124,8 +125,7 @@ def _extends(old: FrozenList, new: list[Any]) -> bool:
     if len(new) < len(old):
         return False
     head = new[: len(old)]
-    if old.only_texts:
-        return old == head
+    # Most handlers return the items they were given, so most comparisons end with their identity.
     return all(map(is_, old, head)) or _same(old, head)
 
 

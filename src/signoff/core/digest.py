@@ -115,6 +115,7 @@ def _describe_handler(handler: Any) -> Any:
 
 def _code(function: Callable[..., Any]) -> str:
     """Identifies a function by name and digest; its source may contain secrets."""
+    # The code is digested and never stored: a definition is shown to users and exported.
     from signoff.core.code import describe_code, name_of
 
     # A compiled handler brings its own definition: the name of its class is signoff's.

@@ -55,6 +55,8 @@ def _run_started(state: RunState, event: ev.RunStarted) -> None:
 
 
 def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
+    # The three cases of a resume differ only here, in what the current attempt forgets: nothing
+    # after a wait or a kill, what was put off after a quota, all failures after an error.
     # A failed run gets a new chance: its failed effects are performed again. A failure that did
     # not stop the run was handled by the handler, so it is replayed like any other reply.
     every = state.status is Status.FAILED
@@ -132,6 +134,8 @@ def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
 
 
 def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
+    # Rounds are granted as often again as were declared, so their lifts are counted. A lifted edge
+    # simply starts again at 0.
     if event.way == ev.ROUNDS:
         state.counters[ev.ROUNDS] = state.counters.get(ev.ROUNDS, 0) + 1
     else:
@@ -140,6 +144,8 @@ def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
 
 def _step_finished(state: RunState, event: ev.StepFinished) -> None:
     count_time(state, event.at)
+    # Everything about a step's end is in this one event. If the delta, the edge and the entry of
+    # the next step were three, a kill in between would leave a state that no handler expects.
     state.state = apply(state.state, event.delta)
     state.outcome = event.outcome
     for key in event.resets:
@@ -243,6 +249,8 @@ def _item_failed(state: RunState, event: ev.ItemFailed) -> None:
 
 
 def _logged(state: RunState, event: ev.Logged) -> None:
+    # Only digests are kept: a handler that is replayed compares its lines with them, and a run may
+    # log ten thousand.
     lines = state.logged.setdefault(event.scope, {})
     key = line_digest(event.text)
     lines[key] = lines.get(key, 0) + 1
@@ -294,6 +302,8 @@ def count_time(state: RunState, at: float) -> None:
 
 def state_to_json(state: RunState) -> dict[str, Any]:
     """Returns a state as the checkpoint stores it."""
+    # The fields as they are, so that a field added to the state is never forgotten here; only what
+    # is not plain JSON is converted below.
     data = {f.name: getattr(state, f.name) for f in fields(state)}
     data["limits"] = state.limits.to_json()
     data["spend"] = state.spend.to_json()

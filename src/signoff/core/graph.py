@@ -101,6 +101,8 @@ def _flowchart(workflow: Workflow) -> Iterator[str]:
 
 
 def _phases(workflow: Workflow, ids: Mapping[str, str]) -> Iterator[str]:
+    # Grouped by the label that is shown: two phases whose names differ only in what cannot be drawn
+    # would otherwise be two groups of the same name.
     phases = dict.fromkeys(_label(step.phase) for step in workflow.steps.values())
     for number, phase in enumerate(phases):
         inside = [step for step in workflow.steps.values() if _label(step.phase) == phase]

@@ -184,6 +184,8 @@ class Request:
 
     def __post_init__(self) -> None:
         """Raises `UsageError` for a deadline or a default that cannot work."""
+        # A request is built while a handler runs, long before anybody answers. What could never be
+        # answered, or would approve by itself, has to fail here and not at the deadline.
         self._check_answerable_by()
         deadline: Any = self.deadline
         valid = isinstance(deadline, timedelta) and deadline > timedelta(0)
@@ -267,6 +269,8 @@ class Request:
         if self.deadline is not None:
             form["deadline_seconds"] = self.deadline.total_seconds()
             form["default"] = self.default
+        # Parts that are empty are left out: the form identifies the request on replay, so a part
+        # that is added in a later version must not change the requests that do without it.
         mappings = {"shown": self.shown, "schema": self.schema, "about": self.about}
         form |= {name: dict(value) for name, value in mappings.items() if value}
         texts = {"question_id": self.question_id, "path": self.path}
@@ -386,6 +390,8 @@ def default_answer(form: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_open_to_agents(form: Mapping[str, Any]) -> bool:
     """Tells whether the workflow lets an outside agent answer a request."""
+    # The kind decides before the field does: a stored form that was tampered with opens no
+    # approval.
     decision = RequestKind(form["kind"]).answer_form is AnswerForm.DECISION
     return not decision and form.get("answerable_by") == AnswerableBy.AGENT
 

@@ -92,6 +92,8 @@ class Usage:
 
     def impossible(self) -> dict[str, Any]:
         """Returns the amounts that no call can have: negative, not finite, or not numbers."""
+        # NaN compares as neither smaller nor larger than any limit, so a single one would switch
+        # all limits off. A negative amount would pay for later calls.
         return {
             name: value
             for name in USAGE_AMOUNTS
@@ -208,6 +210,7 @@ class Spend:
 
 
 def _is_amount(value: Any) -> bool:
+    # `True` is a number for Python, and `limit: yes` in YAML would mean one dollar.
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and 0 <= value < math.inf
 

@@ -262,12 +262,16 @@ def _leave_by_outcome(position: Position, _fact: ConditionsMet) -> Decision:
 
 def _leave_by_gate(position: Position, fact: Chosen) -> Decision:
     edge = position.workflow.edges.get(position.step, gate_name(fact.label))
+    # An option that the definition no longer has must never count as any other: the run stops here
+    # rather than passing a gate that nobody opened.
     if edge is None:
         raise EngineError(f"the gate of step {position.step!r} has no option {fact.label!r}")
     return leave(position, edge, feedback=fact.text or None, by=fact.by)
 
 
 def _human_decides(position: Position, fact: Chosen) -> Decision:
+    # What a human could choose follows from the position alone, so an answer that was given to
+    # another question, or forged in a file, is refused here as well.
     if fact.label not in answers(position):
         raise EngineError(f"{fact.label!r} is not an option in the escalation of {position.step!r}")
     if fact.label == RETRY:
@@ -374,6 +378,8 @@ def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
 
 
 def _at_limit(edge: ResolvedEdge, key: str, reason: RoundLimit | EdgeLimit) -> Decision:
+    # A limit is never crossed silently: either a human lifts it, or the run ends and says which
+    # one.
     if edge.definition.on_limit == "ask":
         return Wait(str(reason), (CONTINUE, STOP), key)
     return Limit(edge, reason)
@@ -384,6 +390,7 @@ def _resets(position: Position, edge: ResolvedEdge) -> tuple[str, ...]:
 
     A back edge resets nothing: two loops that reset each other's count would never end.
     """
+    # The count of a loop that is being taken must survive it, or its bound would never be reached.
     if edge.back:
         return ()
     others = [e for e in position.workflow.edges.from_step(edge.step) if e.key != edge.key]

@@ -43,6 +43,8 @@ def problems_of(
     workflow.check("name", name, _is_name(name), "a short name")
     workflow.check("max_iterations", max_iterations, _is_bound(max_iterations), _BOUND)
     workflow.limits(limits if limits is not None else Limits())
+    # Rules about the graph run on steps whose fields are sound, so each mistake is reported once
+    # and not again as an odd consequence of itself.
     found = workflow.problems
     if not steps:
         found.append(Problem("workflow", "has no steps", "give it at least one StepDef"))
@@ -204,6 +206,7 @@ def _outcome_keys_are_right(steps: Steps, _entry: str) -> Iterator[Problem]:
 
 
 def _targets_exist(steps: Steps, _entry: str) -> Iterator[Problem]:
+    # Sorted as texts: an id of a wrong type has been reported already, and must not raise here.
     ids = {s.id for s in steps}
     listed = ", ".join(sorted(map(str, ids)))
     for step in steps:

@@ -107,6 +107,7 @@ class Workflow:
         problems += _input_problems(input_params)
         if problems:
             raise InvalidWorkflow(name, problems)
+        # A frozen dataclass with an `__init__` of its own sets its fields this way.
         put = object.__setattr__
         put(self, "name", name)
         put(self, "steps", MappingProxyType({s.id: s for s in steps}))
@@ -207,6 +208,8 @@ class Workflow:
 
         The others were prepared when the run started, and are prepared again.
         """
+        # What `prepare` read from outside is left out on purpose: the new run reads it as it is
+        # now.
         names = {*self.declared_params, *(params if self.inputs is None else self.inputs)}
         return {name: value for name, value in params.items() if name in names}
 
@@ -348,6 +351,7 @@ def _evaluate(
 ) -> tuple[Outcome, dict[str, Any]]:
     if not callable(step.handler):
         return Outcome.OK, {}
+    # A step that is evaluated by hand has to behave exactly as it will in a run.
     # As in a run: a handler that changes what it is given would decide otherwise there.
     values, state = read_only(values), read_only(state)
     context = StepContext(step.id, values, state)

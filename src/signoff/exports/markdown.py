@@ -30,6 +30,7 @@ def markdown(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     history = need_history(record, "markdown")
     timeline = record.timeline(whole=False)
     state = timeline.state
+    # A call that never ended may have been paid for, so a run at rest shows it as unknown cost.
     if state.status is not Status.RUNNING:
         timeline.close_bill()
     # The comment keeps reviews of the folder it is written to from reviewing it.
@@ -58,6 +59,7 @@ def _verdict(state: RunState, history: ReviewHistory) -> str:
     heading = f"{result[:1].upper()}{result[1:]}"
     if completed:
         return heading
+    # A review that was cut off must never read like one that passed.
     how, why = describe_stop(state.status.value.replace("_", " "), state.stop_reason)
     return f"{heading}: {_text(how)}{why and f', {_text(why)}'}"
 

@@ -51,6 +51,8 @@ def all_signals(record: RunRecord, options: ExportOptions) -> list[Signal]:
     """Returns everything about a run, in the order in which it ended; open spans come last."""
     history = record.history(record.definition) if record.history is not None else None
     follow = OtelSignals(record.name, history, options.content)
+    # By identity, and in the order of the journal: the same run gives the same bytes every time, so
+    # an export that is sent twice is one trace.
     signals: dict[tuple[str, str], Signal] = {}
     for _, event in record.events(whole=options.content):
         for signal in follow.apply(event):

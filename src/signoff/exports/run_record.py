@@ -146,6 +146,7 @@ class Export:
 
 
 def _without_state(event: ev.Event) -> ev.Event:
+    # The event is changed in place, which is safe because each was just decoded for this reader.
     if isinstance(event, ev.StepFinished | ev.StepWorked | ev.Escalated):
         # The timeline shows the error after which a workflow has continued.
         kept = {key: v for key, v in event.delta.get("set", {}).items() if key == ERROR_KEY}

@@ -45,6 +45,7 @@ INFORMATION = "urn:signoff:review"
 def sarif(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     """Yields a SARIF log with one run."""
     history = need_history(record, "sarif")
+    # Long texts are not loaded: a log needs places and sentences, and must work if a text is lost.
     state = record.timeline(whole=False).state
     shown = [each for each in history.findings if each.status not in _FIXED]
     rules = _rules(history, shown)
@@ -182,6 +183,7 @@ def _suppression(history: ReviewHistory, finding: Finding) -> dict[str, Any] | N
     """Returns why a finding does not count, if someone has decided that."""
     if finding.status is FindingStatus.OPEN:
         return None
+    # Readers show who has suppressed an alert and why; without a reason they ask for one again.
     judgment = history.dismissals.get(finding.id)
     reason = finding.reason or finding.decision or "No reason was given."
     by = f" ({judgment.by})" if judgment is not None else ""
@@ -197,6 +199,8 @@ def _fixes(
     text = version.files.get(finding.path) if version is not None else None
     if not edit or text is None:
         return None
+    # A passage that occurs twice is no place: an editor would apply the fix to the first one, which
+    # may be right as it is.
     (start, end), problem = find_passage(text, str(edit.get("find", "")))
     if problem:
         return None

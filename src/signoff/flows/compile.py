@@ -57,6 +57,8 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
         agents=None if context.resumes else context.agents,
         default_agent=_default_agent(context),
     )
+    # The fixed loop has three critics of its own. A user who names one agent means that one, and
+    # has perhaps no key for the others.
     if CHOSEN in context.options and not _names_critics(file):
         read = _with_critic(read, context.options[CHOSEN])
     flow = _flow(read, context)
@@ -178,6 +180,8 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
     first = []
     if config.artifact is not None:
         handler, to = FilesHandler(flow), config.workflow[0].id
+        # The step that reads the files is not listed in the flow's file, so it is added here, in
+        # front of the author's own steps.
         first = [StepDef(FILES_STEP, title="read files", handler=handler, next={Outcome.OK: to})]
     return Workflow(
         name,
@@ -219,6 +223,8 @@ def _node(flow: Flow, index: int, step: WorkflowStep) -> StepDef:
 def _title(flow: Flow, step: WorkflowStep) -> str:
     asks_one = step.step not in (StepKind.CRITIQUE, StepKind.SIGN_OFF)
     agent = step.agent or (flow.default_agent if asks_one else "")
+    # The agents of critics come from the routing, and a human signs off, so neither has one agent
+    # to name here.
     parts = [step.step.value, *([f"by {agent}"] if agent else [])]
     if step.model:
         parts.append(f"({step.model})")
@@ -230,6 +236,8 @@ def _title(flow: Flow, step: WorkflowStep) -> str:
 def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | End | Edge | None]:
     edges = _passing_edges(flow, index, step)
     if flow.config.artifact is not None and flow.ends_with(step):
+        # A text can pass although a file was not read. The run then ends with its result, but must
+        # not look like a complete review.
         edges[Outcome.SKIP] = End.INCOMPLETE
     return edges
 

@@ -144,7 +144,7 @@ def constraint_files(path: Path, problems: list[Problem]) -> list[Path]:
     if not path.is_dir():
         return [path]
     try:
-        files = [file for file in path.iterdir() if file.suffix in (".yaml", ".yml")]
+        files = [file for file in path.iterdir() if file.suffix.lower() in (".yaml", ".yml")]
     except OSError as error:
         problems.append(Problem(display_path(path), f"cannot be read: {error.strerror or error}"))
         return []
@@ -160,6 +160,8 @@ def read_constraints(
         constraint = _read_file(file, problems, warnings)
         if constraint is None:
             continue
+        # Findings are stored under the id of their constraint: two constraints with one id would
+        # share their findings, dismissals included.
         first, _ = constraints.setdefault(constraint.id, (file, constraint))
         if first is not file:
             what = f"the id {constraint.id!r} is taken by {display_path(first)}"
@@ -198,6 +200,8 @@ def _read_file(file: Path, problems: list[Problem], warnings: list[Problem]) -> 
         return None
     own: list[Problem] = []
     fields = _checked(document.content, document.at, own)
+    # The name of the file is the id unless the file has one, and ids become parts of file names,
+    # prompts and answers of judges.
     if fields is not None and fields.id is None and not is_id(file.stem):
         what = f"the file name {file.stem!r} is not a valid id"
         own.append(Problem(name, what, "add id: to the file"))
@@ -241,6 +245,7 @@ class ConstraintLookup:
         folder = self._folder()
         if folder is not None:
             paths += constraint_files(folder, self.problems)
+        # A file that is named and also lies in the folder is read once, at its first place.
         unique = {path.resolve(): path for path in reversed(paths)}
         files = [path for path in paths if unique.pop(path.resolve(), None) is not None]
         constraints = read_constraints(files, self.problems, self.warnings)

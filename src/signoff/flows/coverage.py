@@ -55,6 +55,7 @@ def constraint_results(
 
     `names` are those of constraints that may not have been read at all.
     """
+    # Fixed findings are left out: a constraint whose findings were all fixed is one that passed.
     counts: dict[str, dict[FindingStatus, Counter[str]]] = {}
     for each in sorted(findings, key=lambda finding: finding.severity.rank):
         if each.status is not FindingStatus.FIXED:

@@ -103,6 +103,7 @@ def add_decisions(
     try:
         # The lock's file stays, and must not appear in `git status`.
         make_private_folders(ignored)
+        # Two processes may dismiss findings at the same time, and each rewrites the whole file.
         with file_lock(ignored / NAME):
             known = read_decisions(home)
             subjects = set(map(_subject, decisions)) if replace else set()
@@ -169,6 +170,8 @@ def _decision(entry: Any) -> LastingDecision:
 def _write(path: Path, text: str, decisions: Sequence[LastingDecision]) -> None:
     if len(text) > MOST_BYTES:
         raise UsageError(f"too many decisions: {path} would have more than {MOST_BYTES:,} bytes")
+    # The draft is read back before it replaces the file. A decision that would be lost by the
+    # user's own layout is an error now, and not a finding that comes back in a month.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text, "utf-8")
     try:

@@ -61,6 +61,8 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
         return None
     source = description.get("source") or {}
     output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
+    # Files are shown like the tree they are from. A single text has a place of its own, and an
+    # earlier version beside it if the latest one is worse.
     if view.has_files:
         finished = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
         return files_end(view, output.dir, description, state.items.values(), finished=finished)
@@ -130,8 +132,11 @@ def _unfinished_end(
     state: RunState, view: FlowState, output: _OutputFiles, block_on: Collection[Severity]
 ) -> EndView:
     path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
+    # A run without an approval hands over the best version that was reviewed and never just the
+    # last one, which may be a fix that nobody has read.
     best, critiques = _best(state, view), _unfinished(state)
     latest_reviewed = best is not None and _was_read(view)
+    # Whatever is not the best version is shown beside it, because the user has paid for it.
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
     name = _latest_name(output, reviewed=latest_reviewed)
@@ -154,15 +159,7 @@ def _unfinished_end(
         lines += ["", "## Remaining work", "", *map(_finding_line, group_equal(findings))]
     unfinished_text = output.filename if newer is None else name
     lines += _unfinished_section(state, critiques, unfinished_text, block_on)
-    facts = {
-        "reviewed": best is not None,
-        "round": best["round"] if best else None,
-        "open": _open_counts(best["score"]) if best else None,
-        "unfinished": [critique.to_json() for critique in critiques],
-        "unchecked": _unchecked(state),
-    }
-    if newer is not None and latest_reviewed:
-        facts["latest_open"] = _open_counts(_score(view.ledger.open()))
+    facts = _unfinished_facts(state, view, best, critiques)
     return EndView(
         path,
         passed=False,
@@ -177,6 +174,26 @@ def _unfinished_end(
         files={path: text, **_no_latest(output), **latest, status: _status_text(lines, view)},
         guide=status,
     )
+
+
+def _unfinished_facts(
+    state: RunState,
+    view: FlowState,
+    best: Mapping[str, Any] | None,
+    critiques: Sequence[Critique],
+) -> dict[str, Any]:
+    """Returns what programs get about an end without a result."""
+    facts = {
+        "reviewed": best is not None,
+        "round": best["round"] if best else None,
+        "open": _open_counts(best["score"]) if best else None,
+        "unfinished": [critique.to_json() for critique in critiques],
+        "unchecked": _unchecked(state),
+    }
+    is_newer = best is not None and view.artifact != best["artifact"]
+    if is_newer and _was_read(view):
+        facts["latest_open"] = _open_counts(_score(view.ledger.open()))
+    return facts
 
 
 def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
@@ -222,6 +239,7 @@ def _why(state: RunState) -> str:
 
 
 def _status_text(lines: Sequence[str], view: FlowState) -> str:
+    # Warnings about the result have been listed above; the rest is about the way to it.
     own = set(view.result_warnings)
     warnings = [
         f"- Round {w['round']}, {w['step']}: {w['text']}"

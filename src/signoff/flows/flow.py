@@ -79,6 +79,8 @@ class Flow:
         Agents that are not installed are left out. If none would remain, all stay: the run
         then reports what is missing instead of skipping the review.
         """
+        # A review by fewer agents than the file names is better than none, and the user is warned
+        # of those that are left out.
         agents, _rule = self.routing(step, constraint)
         return tuple(name for name in agents if not self.is_missing(name)) or agents
 
@@ -167,6 +169,8 @@ def select_reviewers(
     default_agents: Sequence[str],
 ) -> tuple[tuple[str, ...], str]:
     """Returns the agents that review a constraint, and the rule that named them."""
+    # The first level that names anybody decides alone. Mixing levels would make it impossible to
+    # say in one sentence why an agent reviews a constraint.
     levels = _levels(step_agent, constraint, routing, default_agents)
     agents, rule = next(((agents, rule) for agents, rule in levels if agents), ((), NO_AGENT))
     return tuple(dict.fromkeys(agents)), rule

@@ -146,6 +146,7 @@ class AnyFlowFile(FlowSettings):
         """Returns what a judge applies."""
         return AdjudicationConfig(
             next(iter(self._block_on().values()), DEFAULT_BLOCK_ON),
+            # An empty list is a decision as well: the author wants no human to be asked.
             default_triggers if self.triggers is None else self.triggers,
             self.adjudication.escalation.thrash_threshold,
             self.adjudication.tensions,
@@ -266,6 +267,7 @@ class GenloopFile(AnyFlowFile):
 
     def config(self) -> GenflowConfig:
         """Returns the loop as a flow."""
+        # What the file says about one severity leaves the others as the loop has them.
         own = self.default_behavior.by_severity
         return GenflowConfig.model_construct(
             **{

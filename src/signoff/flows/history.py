@@ -74,6 +74,8 @@ class FlowHistory:
             case ev.ItemFinished(result=result):
                 self._items.append(result)
                 return [self._reported(each) for each in critiques_in(result)]
+            # The step has done its work, but a human decides what follows. What it found is shown
+            # at once, and must not be shown again when the step ends.
             case ev.StepWorked(delta=delta) | ev.Escalated(delta=delta) if delta:
                 self._held_back = True
                 return self._step_done(delta, event.at)
@@ -122,6 +124,8 @@ class FlowHistory:
 
     def _step_done(self, delta: Delta, at: float) -> list[ReviewNews]:
         changed = delta.get("set", {})
+        # The state of a long review is large, and a history is kept for each run that is being
+        # watched.
         kept = {
             part: {key: value for key, value in values.items() if key in _KEPT}
             for part, values in delta.items()
@@ -162,6 +166,7 @@ class FlowHistory:
     ) -> Iterator[ReviewNews]:
         before = self._versions[-1] if self._versions else None
         files = _files(changed) or (before.files if before is not None else {})
+        # A fix that changed nothing is no version: a diff of it would be empty.
         if not files or (before is not None and files == before.files):
             return
         version = Version(

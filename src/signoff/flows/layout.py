@@ -101,6 +101,7 @@ class FlowLayout(Layout):
     def fields(self, run: ShownRun) -> Mapping[str, Any]:
         """Returns the flow's fields, the documented ones first."""
         state = run.state.state_with_pending
+        # Scripts of users read these keys, so they are there from the start, with empty values.
         documented = {key: state.get(key, default) for key, default in FIELDS.items()}
         renamed = {LAST_STEP if key == "step" else key: value for key, value in state.items()}
         hidden = INTERNAL.union(documented)
@@ -110,6 +111,7 @@ class FlowLayout(Layout):
         """Returns the goal and the constraints, as they were when the run started."""
         source = description.get("source") or {}
         constraints = source.get("constraints") or []
+        # Two long ids may be cut to the same file name, and one constraint must not hide the other.
         names = _unique([file_name_part(each["id"]) for each in constraints])
         files = {
             f"constraints/{name}.yaml": as_yaml(each)
@@ -159,6 +161,8 @@ def _call_file(what: str, call: AgentCall) -> str:
         key, ordinal = f"{key}_{call.subject}", ""
     # Critics are asked under the id of their constraint.
     by_judge = call.phase == "adjudicate" and key not in ("verdict", VERIFY)
+    # A judge may have critics read the rest of the text. Their prompts belong to the critiques,
+    # where a reader looks for them.
     critique = call.phase == "critique" or by_judge
     folder = f"iterations/{call.iteration}{'/critiques' if critique else ''}"
     parts = [what, file_name_part(key if critique else call.phase), file_name_part(call.agent)]
@@ -189,6 +193,7 @@ def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
 def _fixed_files(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     """Returns the files that a step has changed, like the tree they are from."""
     before, after = FlowState(work.before).files, FlowState(work.state).files
+    # A round that fixes one of a thousand files must not write a thousand files.
     changed = [path for path, text in after.items() if before.get(path) != text]
     files = {
         work.choose_path(f"iterations/{work.iteration}/files/{stored_path(path)}"): after[

@@ -210,6 +210,8 @@ def with_ids(steps: Iterable[WorkflowStep]) -> tuple[WorkflowStep, ...]:
     def own(position: int, step: WorkflowStep) -> str:
         if step.name:
             return step.name
+        # Ids are part of the journal and of the run directory. So a step that is alone gets the
+        # plain name of its kind, which does not change when another step is added before it.
         alone = unnamed.count(step.step) == 1 and step.step.value not in names
         return step.step.value if alone else f"{step.step.value}_{position}"
 
@@ -451,6 +453,8 @@ class GenflowConfig(FlowSettings):
         judge, *later = self.workflow[position:]
         if judge.on_approved is not None:
             return judge.on_approved == "finish"
+        # Without a word from the author, an early judge only lets the text go on to the next
+        # critics: ending the run there would skip their review.
         return all(step.step is not StepKind.ADJUDICATE for step in later)
 
     def leads_past_fixes(self, position: int) -> bool:
@@ -461,6 +465,8 @@ class GenflowConfig(FlowSettings):
 
     def _flow_behavior(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
         """Returns the flow's entry for a constraint; an exact id takes precedence over patterns."""
+        # A pattern must not override what the author says about one constraint by its name,
+        # wherever in the file the pattern is.
         exact = self.constraint_behaviors.get(constraint)
         if exact is not None and exact.get(severity) is not None:
             return exact
@@ -482,6 +488,7 @@ def get_behavior_for_severity(
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
     stored: dict[str, Any] = _plain(config)
+    # The order of constraints decides in which order they are read, and JSON objects have none.
     stored["constraints"]["inline"] = _pairs(stored["constraints"]["inline"])
     stored["default_behavior"] = stored["default_behavior"]["by_severity"]
     behaviors = stored["constraint_behaviors"]

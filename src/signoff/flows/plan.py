@@ -248,6 +248,8 @@ def plan(workflow: Workflow) -> FlowPlan:
     # A compiled flow keeps no reference to its flow except in its handlers.
     handlers = [step.handler for step in workflow.steps.values()]
     flow: Flow = handlers[0].flow  # type: ignore[union-attr]  # every step of a flow has one
+    # The material is read for real: its size is most of what a prompt costs, and a plan without it
+    # would promise too little.
     sources = {
         name: material_text(read_material(flow, block, run="NAME"))
         for name, block in flow.sources.items()
@@ -278,6 +280,7 @@ def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[Planned
             prompt = partial(review_prompt, flow, state, agent, [(constraint, "")], paths)
             yield PlannedCall(agent, rule, prompt, constraint.id)
     elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
+        # The user may wonder why an agent is asked at all, most of all if it costs money.
         rule = "the step's agent" if step.agent else "the default agent"
         call = PlannedCall(flow.agent(step), rule, partial(_prompt, flow, step, state))
         # Files are fixed one by one, and all of them may have findings.

@@ -113,6 +113,8 @@ def _finding(known: Mapping[str, Finding], history: Sequence[RecordedVisit], nam
     """Returns a finding by its id, by the id of one of its issues, or by a prefix of its id."""
     if name in known:
         return known[name]
+    # People paste what they see: the id of a finding, the beginning of it, or the name that a
+    # critic gave its issue.
     matches = [each for each in _findings_of_issue(history, name) if each in known]
     if not matches and len(name) >= SHORTEST_PREFIX:
         matches = [each for each in known if each.startswith(name)]
@@ -273,6 +275,8 @@ def recompute(
         elif kind == "adjudicate" and visit.step in steps:
             verdicts.append(_verdict(visit, steps[visit.step], policy, constraints))
             diverges = verdicts[-1].changed
+        # Only the first difference is certain: from there on, the other policy would have led to
+        # other texts and other findings.
         if diverges and not parts_at:
             parts_at = f"round {visit.iteration}, step {visit.step}"
     return Replay(tuple(issues), tuple(verdicts), parts_at)
@@ -305,6 +309,8 @@ def _verdict(
     if step.agent == POLICY_JUDGE:
         now = policy_judge(critiques, iteration=visit.iteration, block_on=block_on)
     else:
+        # The judge's own words are judged again. Its checked verdict already has the old policy in
+        # it.
         now = check_verdict(replace(was, status=was.stated or was.status), critiques, block_on)
     blocking = tuple(each.finding_id or each.issue_id for each in now.pursued(block_on))
     return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking)

@@ -223,6 +223,8 @@ def _checked(
     If there are problems, the result is only good for finding more of them.
     """
     form = _form_of(raw)
+    # Unknown keys of steps are removed before the file is validated: pydantic would accept a key of
+    # another kind of step, and the step would silently ignore it.
     rest, mistakes = _without_unknown_keys(raw)
     config, others = _parsed(form, rest)
     mistakes += others
@@ -279,6 +281,8 @@ def _remainder(
     rest = without_paths(raw, [path for path in wrong if path[1:2] not in doubtful])
     if doubtful:
         rest["workflow"] = _with_placeholders(rest.get("workflow"), doubtful)
+    # Each try removes what the one before found to be invalid. A handful is enough, because a value
+    # that is removed can only make the mapping around it incomplete.
     for _ in range(_TRIES):
         config, others = _parsed(form, rest)
         if config is not None:

@@ -56,6 +56,8 @@ def _facts(view: FlowState, findings: Sequence[Finding]) -> dict[str, Any]:
 
 def _open_lines(view: FlowState, block_on: Collection[Severity]) -> list[str]:
     """Returns the open findings of the latest review and, if it was another, of the best one."""
+    # The best version may be older than the latest review, so its own findings are listed first:
+    # they are about the file that the user gets.
     latest = view.ledger.open(block_on)
     same = view.best is None or {f.id for f in latest} == {f["id"] for f in view.best["findings"]}
     if view.best is None or view.passed or same:
@@ -104,6 +106,7 @@ def _warning_lines(warnings: list[Mapping[str, Any]]) -> list[str]:
     """Returns the latest warnings, oldest first, with the round and the step of each."""
     if not warnings:
         return []
+    # The latest warnings are the ones about the text that the user gets.
     left = len(warnings) - MOST_WARNINGS
     earlier = [f"  ... and {left} earlier, in the JSON output"] if left > 0 else []
     lines = [
@@ -129,6 +132,7 @@ def draw_plot(rounds: Sequence[Mapping[str, Any]]) -> str:
     """Returns a plot of at most 58 columns: the open findings by severity, and the changes."""
     if not rounds:
         return "no rounds were reviewed"
+    # Each severity may need one more letter than its share, because even a single finding is shown.
     per_letter = max(1, -(-max(map(_total, rounds)) // (BAR - len(Severity))))
     lines = [_line(summary, per_letter) for summary in rounds]
     if len(lines) > MOST_ROUNDS:

@@ -83,6 +83,8 @@ def find_constraints(
     """Returns the constraints of a review: those that are named, else those of the project."""
     folder = home / "constraints" if home is not None else Path("constraints")
     constraints = _preset_constraints(folder, preset) if preset is not None else []
+    # A sentence may have a name in front, so that findings of two sentences can be told apart and a
+    # comment in a file can ignore one of them.
     for number, sentence in enumerate(sentences, start=1):
         named = _NAMED.fullmatch(sentence.strip())
         name, text = (named[1], named[2]) if named else (f"rule-{number}", sentence.strip())
@@ -107,6 +109,8 @@ def find_constraints(
 def _project_constraints(folder: Path) -> list[Constraint]:
     """Returns the constraints of a project: those of a preset only if there is no other."""
     constraints = load_constraints(folder)
+    # With one set there is no doubt which one is meant. Choosing among several would decide for the
+    # user what a review is about.
     sets = _sets(folder)
     if constraints or not sets:
         return constraints
@@ -124,6 +128,8 @@ def _preset_constraints(project: Path, name: str) -> list[Constraint]:
         return load_constraints(project / name)
     if name not in preset_names():
         raise UnknownName("preset", name, sorted({*preset_names(), *_sets(project)}))
+    # A preset that was not added to the project has no agents and no sources there, and naming them
+    # would make the review fail before it starts.
     shipped = load_constraints(_presets() / name / "home" / "constraints" / name)
     # Agents and sources that a constraint names are in what the preset adds to a project.
     return [replace(each, source=SourceBlock()) for each in shipped if not each.agents]
@@ -198,6 +204,8 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     if mistakes:
         problems = [Problem(NAME, each.what, each.remedy) for each in mistakes]
         raise InvalidWorkflow(NAME, problems)
+    # The flow is read from what the run has stored, never built again: options and presets may have
+    # changed since it was started.
     goal = source.get("goal") or {}
     flow = Flow(
         config=config,
@@ -237,6 +245,7 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
         steps.append(
             {"step": "refine", "name": "fix", "mode": "apply", "loop_to": "review", **agent}
         )
+    # These keys are those of a flow file: a review is an ordinary flow that nobody had to write.
     artifact = {
         "paths": list(options.paths),
         "since": options.since,

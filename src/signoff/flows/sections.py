@@ -98,6 +98,8 @@ class FlowSection(Section):
     ) -> JsonSchemaValue:
         """Takes the purpose of each field from its docstring."""
         reference = handler(schema)
+        # One text serves the reader of the code and the user of an editor, so the two cannot
+        # disagree.
         fields = handler.resolve_ref_schema(reference)["properties"]
         for base in reversed(cls.__mro__):
             for name, text in _field_docstrings(base):
@@ -167,6 +169,8 @@ class _BehaviorForm(FlowSection):
         behaviors: dict[str, Any] = {}
         for key, value in raw.items():
             name = str(key).strip().lower()
+            # Keys are read in any case, so `High` and `high` could both be there; the later one
+            # would win silently.
             if name in behaviors:
                 raise PydanticCustomError(ADVICE, "a severity appears twice")
             behaviors[name] = value.strip().lower() if isinstance(value, str) else value

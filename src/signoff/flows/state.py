@@ -149,6 +149,8 @@ class FlowState:
     @property
     def to_fix(self) -> list[list[str]]:
         """The findings that had to be fixed in each round, by any judge, in order."""
+        # Several judges may decide in one round. A finding counts once in it, or two judges would
+        # look like two rounds without progress.
         by_round: dict[int, dict[str, None]] = {}
         for each in self.raw.get("to_fix", ()):
             by_round.setdefault(each["round"], {}).update(dict.fromkeys(each["findings"]))
@@ -162,6 +164,8 @@ class FlowState:
     @property
     def guidance(self) -> list[Guidance]:
         """Answers of humans, each with its question, for prompts."""
+        # Prompts repeat what humans decided, so that no agent undoes it. Old answers are dropped
+        # first: a long run would otherwise repeat pages of them.
         answers = list(self.raw.get("human", ()))[-MOST_GUIDANCE:]
         return [Guidance(_shortened(each["question"]), str(each["answer"])) for each in answers]
 
@@ -217,6 +221,8 @@ class FlowState:
     @property
     def previously_reviewed(self) -> Any:
         """The version that was reviewed before the current one; empty for the first."""
+        # A judge may have the same text read again. The version before it is then still the one
+        # before, and not the text itself.
         read = self.raw.get("read")
         if read is None:
             return {} if self.has_files else ""

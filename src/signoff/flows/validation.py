@@ -49,6 +49,7 @@ def flow_mistakes(
     """Returns everything that is wrong with a flow, by its path in the file."""
     if not config.workflow:
         return [Mistake(("workflow",), "workflow is empty", "at least one generate step")]
+    # Every rule runs, whatever the others find: an author fixes a flow in one go.
     found = [mistake for rule in _RULES for mistake in rule(config)]
     found.extend(_idle_critics(config, constraints or ()))
     found.extend(_model_of_several_agents(config, constraints))
@@ -149,6 +150,8 @@ def _loops(config: GenflowConfig) -> Iterator[Mistake]:
 
 def _all_reached(config: GenflowConfig) -> Iterator[Mistake]:
     """The step after a refine that loops is only reached by a pass that skips the refine."""
+    # The only way around a refine step that loops is an approval that does not end the run. A step
+    # behind it that no approval leads to would never run, and the author would not notice.
     reached = {0}
     ids = [step.id for step in with_ids(config.workflow)]
     for position, step in enumerate(config.workflow):
@@ -219,6 +222,8 @@ def _passes_unreviewed(
         for position, kind in enumerate(kinds)
         if kind is StepKind.ADJUDICATE and config.ends_on_approval(position)
     ]
+    # An author may want a judge without critics, as in a flow whose human reads everything. That
+    # has to be written down, because by accident it would pass anything.
     if config.allow_unreviewed or not ends:
         return
     for position in ends:
@@ -442,6 +447,8 @@ def source_warnings(flow: Flow) -> Iterator[str]:
     blocks = {name: block for name, block in flow.sources.items() if block != SourceBlock()}
     if blocks:
         yield from _unreadable(flow, blocks)
+    # Scripts are programs that the flow's author chose. They run only if the user of the run says
+    # so, and a run without their output is another one, so it is said before it starts.
     scripts = [script for block in blocks.values() for script in block.scripts]
     scripts += [each.script for each in flow.constraints if each.script.strip()]
     if scripts and not flow.allow_scripts:

@@ -111,10 +111,7 @@ def asks(workflow: Workflow, params: Mapping[str, Any]) -> list[Ask]:
     """
     prepared = workflow.prepare(params) if workflow.prepare is not None else {}
     seats = PairSettings.model_validate(prepared[SETTINGS]).seats
-    asked = [
-        (seats.writer, AgentJob.WRITE),
-        *((each, AgentJob.REVIEW) for each in seats.reviewers),
-    ]
+    asked = [(seats.writer, AgentJob.WRITE), *((each, AgentJob.REVIEW) for each in seats.reviewers)]
     return [Ask(seat.agent, seat.model, job) for seat, job in asked if seat.agent != OLLAMA]
 
 

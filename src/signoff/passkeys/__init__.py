@@ -1,4 +1,1 @@
-"""Passkeys that sign approvals: the keys, what they sign, and how a signature is checked.
-
-Only `presence` imports the package `webauthn`, which is the extra `passkeys`.
-"""
+"""Passkeys that sign approvals; the package `webauthn`, the extra `passkeys`, checks signatures."""

@@ -47,7 +47,7 @@ from signoff.profiles.session import (
     position_of,
     step_id,
 )
-from signoff.profiles.settings import SECTION, STAGES, ProfileSettings, agent_name
+from signoff.profiles.settings import SECTION, STAGES, ProfilesSection, agent_name
 from signoff.profiles.stages import StageHandler
 from signoff.profiles.transitions import (
     SessionCommand,
@@ -77,8 +77,8 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     """Returns the workflow of a profile's sessions."""
     profile_class = find_profile(name, context)
     metadata = profile_class.get_metadata()
-    section = ProfileSettings.of(context.settings)
-    where, own = f"{SECTION}.options.{name}", section.options.get(name, {})
+    section = ProfilesSection.of(context.settings)
+    where, own = f"{SECTION}.options.{name}", section.options.by_name.get(name, {})
     options, problems = option_values(metadata.get("options") or {}, own, where)
     schema = metadata.get("context_schema", {})
     inputs, mistakes = context_params(schema, context.root)
@@ -109,14 +109,17 @@ def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
 
 
 def _session(
-    name: str, profile: WorkflowProfile, section: ProfileSettings, context: CompileContext
+    name: str, profile: WorkflowProfile, section: ProfilesSection, context: CompileContext
 ) -> Session:
     providers = {
         role: agent_name(str(context.options.get(role) or section.provider_for(role)))
         for role in ROLES.values()
     }
     rules = {step: _rules(section, step, context) for step in STAGES}
-    standards = {section.standards_provider, section.standards.get(name, {}).get("provider")}
+    standards = {
+        section.standards_provider,
+        section.standards.by_name.get(name, {}).get("provider"),
+    }
     # Loading every profile costs time and runs their code, so it is done only if a name is not
     # known without them.
     used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards} - {None}
@@ -153,7 +156,7 @@ def _session(
     )
 
 
-def _rules(section: ProfileSettings, step: str, context: CompileContext) -> StageRules:
+def _rules(section: ProfilesSection, step: str, context: CompileContext) -> StageRules:
     rules = section.stage(step)
     if context.options.get("skip_prompts") and position_of(step)[1] is WorkflowStage.PROMPT:
         return replace(rules, approver=SKIP)
@@ -168,7 +171,7 @@ def _rules(section: ProfileSettings, step: str, context: CompileContext) -> Stag
 
 
 def _refuse_unknown(
-    name: str, section: ProfileSettings, providers: Mapping[str, str], context: CompileContext
+    name: str, section: ProfilesSection, providers: Mapping[str, str], context: CompileContext
 ) -> None:
     """Raises `InvalidProfile` for providers, approvers and profiles that do not exist."""
     if context.agent_names is None:
@@ -254,7 +257,7 @@ def _created(factory: type[ProfileRegistry[T]], key: str) -> T:
 def _source(
     session: Session,
     profile_class: type[WorkflowProfile],
-    section: ProfileSettings,
+    section: ProfilesSection,
     context: CompileContext,
 ) -> dict[str, Any]:
     """Returns what the sessions depend on, as data."""
@@ -290,7 +293,7 @@ class _Preparation:
     session: Session
     agents: Mapping[str, Agent]
     schema: Mapping[str, Any]
-    section: ProfileSettings
+    section: ProfilesSection
     root: Path
 
     def __call__(self, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -462,11 +465,11 @@ class StandardsSource:
         cls,
         name: str,
         profile: WorkflowProfile,
-        section: ProfileSettings,
+        section: ProfilesSection,
         context: Mapping[str, Any],
     ) -> StandardsSource:
         """Returns the source for a profile's sessions; the settings replace the profile's own."""
-        own = section.standards.get(name)
+        own = section.standards.by_name.get(name)
         if own is not None:
             # The setting for one profile is the more specific one, so it wins over the provider
             # that is set for all of them.
@@ -491,11 +494,11 @@ class StandardsSource:
         return provider
 
 
-def unknown_profiles(section: ProfileSettings, context: CompileContext) -> Iterator[Problem]:
+def unknown_profiles(section: ProfilesSection, context: CompileContext) -> Iterator[Problem]:
     """Yields a problem for every profile that has standards in the settings and does not exist."""
-    if not section.standards:
+    if not section.standards.by_name:
         return
     known = {each.name for each in all_profiles(context)}
-    for name in sorted(section.standards.keys() - known):
+    for name in sorted(section.standards.by_name.keys() - known):
         valid = ", ".join(sorted(known))
         yield Problem(_SETTING, f"unknown profile {name!r}", f"valid: {valid}")

@@ -13,15 +13,7 @@ from signoff.profiles.approvers import judge_prompt, read_approval
 from signoff.profiles.model import ApprovalResult
 from signoff.profiles.provider_agents import by_hand
 from signoff.profiles.providers import FsAbility
-from signoff.profiles.session import (
-    MANUAL,
-    SKIP,
-    Note,
-    Session,
-    SessionState,
-    StageRules,
-    step_id,
-)
+from signoff.profiles.session import MANUAL, SKIP, Note, Session, SessionState, StageRules, step_id
 from signoff.profiles.transitions import (
     ApprovalDecision,
     SessionCommand,
@@ -170,11 +162,7 @@ class StageGate:
         return ""
 
     async def _ask_human(self, note: Note, question: str) -> Answer:
-        about = {
-            "phase": self.phase.value,
-            "stage": self.stage.value,
-            **note.to_json(),
-        }
+        about = {"phase": self.phase.value, "stage": self.stage.value, **note.to_json()}
         lines = [*_reasons(note), question.format(path=self.path)]
         text = ProductPrompt("\n".join(lines), [self.path])
         request = Approval(

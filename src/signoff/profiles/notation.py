@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from signoff.notation import (
-    Command,
-    Notation,
-    NotationOption,
-    OptionKind,
-    Preset,
-    SettingsSection,
-)
+from signoff.notation import Command, Notation, NotationOption, OptionKind, Preset, SettingsSection
 
 
 def _role(name: str, phase: str) -> NotationOption:
@@ -50,13 +43,10 @@ NOTATION = Notation(
     ),
     settings=SettingsSection(
         "profiles",
-        "signoff.profiles.settings_section:ProfilesSection",
+        "signoff.profiles.settings:ProfilesSection",
         "sessions of profiles: providers, approval, max_iterations, hash_prompts, "
         "standards_provider, standards, options, dir",
-        {
-            "SIGNOFF_PROFILES_DIR": "dir",
-            "SIGNOFF_PROFILES_MAX_ITERATIONS": "max_iterations",
-        },
+        {"SIGNOFF_PROFILES_DIR": "dir", "SIGNOFF_PROFILES_MAX_ITERATIONS": "max_iterations"},
         harmless=("providers", "approval", "max_iterations", "hash_prompts"),
         rounds="max_iterations",
     ),

@@ -103,12 +103,7 @@ class TransitionResult:
 
 TransitionKey = tuple[WorkflowPhase, WorkflowStage | None, SessionCommand]
 
-_WORK = (
-    WorkflowPhase.PLAN,
-    WorkflowPhase.GENERATE,
-    WorkflowPhase.REVIEW,
-    WorkflowPhase.REVISE,
-)
+_WORK = (WorkflowPhase.PLAN, WorkflowPhase.GENERATE, WorkflowPhase.REVIEW, WorkflowPhase.REVISE)
 """The phases that have a prompt and a response."""
 
 _NEXT_PHASE = {

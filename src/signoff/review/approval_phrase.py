@@ -83,8 +83,11 @@ def is_approved(feedback: str, strict: bool = False, *, material: str = "") -> b
     reply = _THOUGHTS.sub(" ", unicodedata.normalize("NFKC", limit_marks(feedback)))
     if _is_phrase(reply):
         return True
+    # A text that contains the phrase could approve itself through a reviewer that quotes it.
     if strict or _PHRASE.search(plain_text(material).casefold()):
         return False
+    # What is not the reviewer's own leaves a gap and not nothing, or the words around a quotation
+    # could join to a sentence that approves.
     own = plain_text(_NOT_OWN.sub(_GAP, reply)).casefold()
     claims = [each for each in _SENTENCE_END.split(own) if _PHRASE.search(each)]
     return bool(claims) and all(map(_consents, claims)) and not _has_doubts(reply)

@@ -148,6 +148,7 @@ def _align_seats(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int
 
 
 def _same_context(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
+    # The lines around a passage are the best sign that it is the same one: they move with it.
     by_context: dict[tuple[str, str], list[Occurrence]] = {}
     for each in found:
         by_context.setdefault(each.context, []).append(each)
@@ -170,6 +171,8 @@ def _pair_left_over(seats: Sequence[_Seat], found: Sequence[Occurrence], total: 
         known = seat.known
         after = bisect_left(free, known.line, key=lambda each: each.line)
         around = free[max(0, after - NEAREST_OTHERS) : after + NEAREST_OTHERS]
+        # If as many equal passages are left as there were, nothing was added or removed between
+        # them, so the third one is still the third.
         by_order = known.occurrence if known.occurrences == total else 0
         around.sort(key=lambda each: (each.number != by_order, abs(each.line - known.line)))
         likely = [each for each in around if not _is_another(each, known)]

@@ -79,6 +79,7 @@ def resolve_behavior(
         (Level.DEFAULT, default or unset),
         (Level.BUILT_IN, BUILT_IN),
     )
+    # All levels are returned and not just the winner: `policy explain` shows what each one says.
     by_level = tuple((level, behaviors.get(severity)) for level, behaviors in levels)
     level, behavior = next((lv, b) for lv, b in by_level if b is not None)
     return ResolvedBehavior(behavior, level, by_level)

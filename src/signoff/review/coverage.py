@@ -74,6 +74,8 @@ class ConstraintResult:
             for status, counts in self.findings.items()
             for severity, number in counts.items()
         )
+        # A human who decided in place of a critic has read the text, so their name belongs to those
+        # who passed it.
         humans = [name for each in self.readers for name in each.humans]
         names = [each.name for each in self.readers if each.usable]
         who = " and ".join(dict.fromkeys([*names, *humans])) or "nobody"

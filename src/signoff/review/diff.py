@@ -57,6 +57,8 @@ def tie_hunks(
     """
     old, new = before.split("\n"), after.split("\n")
     all_changes = merged_changes(old, new)
+    # What the engine applied is certain, and what a change did to a quote is an inference, so exact
+    # edits come first.
     claims = [*_edit_claims(before, edits), *_quote_claims(before, findings)]
     hunks = [_tied_hunk(old, new, change, claims) for change in all_changes[:MOST_HUNKS]]
     _tie_omission(all_changes, hunks, [id_ for id_, quote in findings if quotes_nothing(quote)])
@@ -100,6 +102,8 @@ def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
     left = [numbers.setdefault(line, len(numbers)) for line in old[head : end[0]]]
     right = [numbers.setdefault(line, len(numbers)) for line in new[head : end[1]]]
     equal = []
+    # A text that was rewritten from end to end has no useful diff, and finding that out would take
+    # minutes and all memory.
     if len(left) * len(right) <= MOST_COMPARED:
         equal = [block for block in Indel.opcodes(left, right) if block.tag == "equal"]
     # A change is what lies between two equal blocks.
@@ -266,6 +270,8 @@ def _tie_omission(
 
     With several of either, nothing in the text shows which of them belong together.
     """
+    # Something that was missing has no words to look for. If one thing was missing and one passage
+    # was added, that is the answer; with more of either it would be a guess.
     inserted = [
         hunk
         for change, hunk in zip(all_changes, hunks, strict=False)

@@ -272,6 +272,8 @@ def mark_unverified(critique: Critique, problems: CritiqueProblems) -> Critique:
 
 
 def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
+    # A verdict and its findings come from the same reply. Where they disagree, nobody can tell
+    # which one was meant, so the critic is asked.
     blocking = [issue for issue in critique.issues if issue.severity in set(block_on)]
     if critique.overall is Overall.PASS and blocking:
         names = ", ".join(f"{issue.id} ({issue.severity})" for issue in blocking[:5])
@@ -293,6 +295,8 @@ class _Form:
             return [whole]
         if not _ELLIPSIS.search(quote):
             return []
+        # A critic may shorten a long quote. Its parts must occur in their order, and one of them
+        # must be long enough to be no coincidence.
         parts = [part for part in _ELLIPSIS.split(quote) if any(map(str.isalnum, part))]
         longest = max(len(self._split(part)[0]) for part in parts)
         if len(parts) > 1 and longest < SHORTEST_PART:

@@ -223,6 +223,8 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
     if issue.set_aside or issue.dismissed or issue.behavior == IssueBehavior.IGNORE:
         return True
     unsure = issue.confidence is not None and issue.confidence < LEAST_CONFIDENCE
+    # A severe finding is shown even in doubt, because a judge can look. A minor one without proof
+    # would only cost a decision.
     doubtful = issue.unverified or unsure
     return doubtful and issue.severity.defaults.hide_unverified
 
@@ -243,6 +245,7 @@ def became(status: FindingStatus, label: Label) -> Label:
 @lru_cache(maxsize=MOST_CACHED)
 def normalize(text: str) -> str:
     """Returns a text without differences that two quotes of one passage may have."""
+    # Ids of recorded findings depend on this form: changing it would make every known finding new.
     plain = unicodedata.normalize("NFKC", limit_marks(text)).translate(_PLAIN)
     return " ".join(plain.split()).casefold()
 

@@ -55,6 +55,8 @@ class Ledger:
         one text, or texts by path; a critique that names files looks for findings in these only.
         """
         artifact = ArtifactVersion.of(artifact)
+        # All findings are placed in the new text at once. One after the other, two findings about
+        # equal passages could end up on the same one.
         placed = place(self.findings.values(), artifact.text)
         before = ArtifactVersion.of(previous_artifact)
         update = LedgerUpdate(iteration, artifact, before, placed)
@@ -68,12 +70,16 @@ class Ledger:
             )
             for finding_id, reports in _reports_by_finding(critiques, ids).items()
         }
+        # A constraint that nobody read in this round says nothing about its findings: they stay as
+        # they are, open or fixed.
         was_reviewed = _review_check(critiques)
         not_reported = {
             finding.id: update.not_reported(finding, certain=_is_certain(finding, certain))
             for finding in self.findings.values()
             if finding.id not in reported and was_reviewed(finding)
         }
+        # Findings are never removed, only closed: a problem that returns gets its old id and
+        # history.
         ledger = Ledger({**self.findings, **not_reported, **reported}, iteration)
         labeled = [
             _with_labels(critique, critique_ids, reported)
@@ -323,6 +329,8 @@ class LedgerUpdate:
     ) -> Finding:
         """Returns a finding after this review reported it, with the text of its worst report."""
         previous = self._here(previous) if previous is not None else None
+        # Critics may rate one problem differently. The worst rating counts, as with one critic
+        # alone.
         constraint, _, worst = min(reports, key=lambda report: report[2].severity.rank)
         critics = tuple(dict.fromkeys(critic for _, critic, _ in reports))
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
@@ -348,6 +356,8 @@ class LedgerUpdate:
         )
         if ignored:
             now = replace(now, reason=worst.dismissed or worst.set_aside)
+        # A decision is about a passage. It ends when the passage changes, because nobody has
+        # decided about the new words.
         if previous is not None and self.is_unchanged(previous) and is_same(previous, now):
             now = replace(now, decision=previous.decision)
             if _stays_dismissed(previous, now):
@@ -369,6 +379,8 @@ class LedgerUpdate:
         previous = self._here(previous)
         if previous.status is not FindingStatus.OPEN or self.already_reported(previous):
             return previous
+        # Critics overlook things. As long as the passage is as it was, their silence proves
+        # nothing.
         if not certain and self.is_unchanged(previous):
             return self._still_open(previous)
         version = self.artifact.digest(previous.path)
@@ -466,6 +478,8 @@ def with_not_reported(critiques: Sequence[Critique], ledger: Ledger) -> list[Cri
     added: dict[int, list[CritiqueIssue]] = {}
     reported = {issue.finding_id for critique in critiques for issue in critique.issues}
     for finding in ledger.findings.values():
+        # Only what is open and was overlooked goes to the judge: what critics reported again is
+        # there already, and closed findings are history.
         is_open = finding.status is FindingStatus.OPEN
         if not (is_open and finding.not_reported_again) or finding.id in reported:
             continue

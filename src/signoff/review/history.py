@@ -216,6 +216,7 @@ class ReviewHistory:
 
         A check of a whole project, such as its tests, is about none of its files.
         """
+        # A check of the whole project may name a file that the review is not about.
         files = self.versions[-1].files if self.versions else {}
         return self.name_of(finding.path) if finding.path in files or not files else None
 
@@ -289,6 +290,7 @@ def open_counts(findings: Sequence[Finding]) -> dict[str, int]:
 def finding_to_json(history: ReviewHistory, finding: Finding) -> dict[str, Any]:
     """Returns a finding for programs: what was reported, where, and what became of it."""
     found, judgment = history.location(finding), history.dismissals.get(finding.id)
+    # Findings keep what judges and people need; the exact edit is only in the critic's own report.
     edit = (history.issues.get(finding.id) or {}).get("edit")
     return {
         **finding.facts(),

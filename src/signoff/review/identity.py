@@ -242,6 +242,8 @@ class _Register:
         # Issues with the same words about the same passage are duplicates and share one id.
         distinct = list({issue.statement: issue for issue in issues}.values())
         ids: _Ids = {}
+        # Each rule may take a finding only once. A loose rule that came first could give a reworded
+        # issue the identity of another one that is reported word for word.
         for find in (self._same_text, self._same_subject, self._reworded, self._new):
             remaining = [issue for issue in distinct if issue.statement not in ids]
             ids |= find(remaining, frozenset(ids.values()))
@@ -366,6 +368,8 @@ class _Register:
             # If both passages are in the text now, neither is the other one reworded.
             if not (issue.quoted and self._are_distinct(free[index], issue))
         ]
+        # On a tie nobody knows which of the two was reworded, and a new finding is the safer
+        # answer: it loses a history, where a wrong match would inherit a dismissal.
         unique = len(similar) == 1 or (len(similar) > 1 and similar[0][0] > similar[1][0])
         return similar[:1] if unique else []
 
@@ -386,6 +390,8 @@ class _Register:
 
     def _add_new(self, issue: _Candidate) -> str:
         finding_id = issue.id
+        # Ids are digests of what a finding is about, so they are stable over runs. Two findings
+        # about the same words differ in what they say about them.
         while finding_id in self._ids:
             finding_id = _short_digest(finding_id, issue.text)
         self.add(replace(issue, id=finding_id))

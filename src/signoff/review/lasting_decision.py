@@ -117,6 +117,8 @@ class LastingDecision(Record):
         """
         if self.all_like or path not in version.files or self.has_ended(today):
             return False
+        # Without a quote there is no passage to look for, so only an unchanged file is certainly
+        # the one that was decided about.
         if quotes_nothing(self.quote):
             return bool(self.version) and version.digest(path) == self.version
         return True
@@ -146,6 +148,7 @@ def dismissed_before(
 
     Each decision is about one passage. Where that is gone, the decision has no effect.
     """
+    # A decision follows its file when that is renamed: the passage is the same.
     now_at = {old: new for new, old in renamed.items()}
     found: dict[str, Finding] = {}
     for each in decisions:
@@ -188,6 +191,8 @@ def dismiss_rules(critique: Critique, decisions: Sequence[LastingDecision]) -> C
             each.why
             for each in decisions
             if each.covers(constraint, issue.rule_id, issue.path)
+            # What was accepted was a problem of this severity. A worse one under the same rule is
+            # news.
             and issue.severity.rank >= each.severity.rank
         )
         return next((f"dismissed with all like it: {why}" for why in covering), "")
@@ -234,6 +239,7 @@ def _comment_about(
     lines, first = text.split("\n"), where.line - 1
     base = None if trusted is None else f"\n{trusted.get(issue.path, '')}\n"
     names = {constraint, issue.rule_id, f"{constraint}/{issue.rule_id}"} - {""}
+    # The comment may be on the line itself or on the one before it, as with other tools.
     for number in range(max(0, first - 1), where.end_line):
         comment = _COMMENT.search(lines[number])
         if not comment or comment[1] not in names:

@@ -93,6 +93,7 @@ def parse_critique(
     `material` counts. At most `most_issues` issues are kept, but always those of a severity in
     `block_on`. `paths` are the files that were reviewed; only then does an issue name its file.
     """
+    # A structured answer was produced for this question and cannot be a quotation. A text can be.
     value = _structured(reply)
     if value is None:
         value = find_answer(_text(reply), material or Material(), CRITIQUE)
@@ -100,6 +101,8 @@ def parse_critique(
     if "overall" not in fields.raw and "issues" not in fields.raw:
         raise Unreadable("the JSON object has no `overall` or `issues`")
     overall = _overall(fields)
+    # Issues are read before anything is refused: what is valid in an answer counts even if the
+    # answer as a whole is sent back.
     entries = [Fields(raw, f"issue {n}") for n, raw in enumerate(fields.items("issues"), start=1)]
     unknown_severities = _unknown_severities(entries)
     issues = with_unique_ids(
@@ -168,6 +171,8 @@ def limit_issues(
     issues = critique.issues
     if len(issues) <= most:
         return critique
+    # The cap is there to protect a judge from floods of small remarks. It must never be a way to
+    # lose a finding that blocks.
     by_severity = sorted(issues, key=lambda issue: issue.severity.rank)
     kept = [issue for issue in by_severity if always(issue)]
     others = [issue for issue in by_severity if not always(issue)]
@@ -186,6 +191,8 @@ def with_unique_ids(
 
     All other ids are made from the id of a constraint.
     """
+    # Ids go into file names and into the decisions of judges, so only harmless ones are kept, and
+    # each of them only once.
     valid = {issue.id for issue in issues if _ID.fullmatch(issue.id)}
     unused: dict[str, Iterator[str]] = {}
     used: set[str] = set()
@@ -319,6 +326,8 @@ def _edit(raw: object) -> Edit | None:
         return None
     if clean(find) != find or clean(text) != text or len(find) + len(text) > LONGEST_EDIT:
         return None
+    # An edit is an offer to save a call. One that cannot be read is dropped, and its finding goes
+    # to the agent like any other.
     kind = re.sub(r"[\s-]+", "_", str(raw.get("kind", EditKind.REPLACE)).strip().lower())
     if kind not in set(EditKind):
         return None
@@ -359,6 +368,7 @@ def _decision(fields: Fields, notes: list[str]) -> AdjudicationDecision:
     issue = fields.text("issue_id", most=200)
     if not issue:
         raise Unreadable(f"{fields.location} has no `issue_id`")
+    # Silence and unknown words keep the finding: only a clear dismissal dismisses.
     status = fields.text("status").lower() or Pursuit.PURSUING
     if status not in set(Pursuit):
         notes.append(f"{issue}: unknown decision {status[:40]!r}; it counts as one to fix")
@@ -436,6 +446,8 @@ class JudgeSection:
 def find_adjudication(text: str, material: Material) -> tuple[Mapping[Any, Any], str]:
     """Returns a judge's object and the work order beside it; raises `Unreadable`."""
     check_length(text)
+    # The whole reply is divided first. What follows the marker of the work order is text for the
+    # fixer, and an object in it must never be read as the verdict.
     sections = _judge_sections(text)
     heads = [each for each in sections if not each.is_work_order]
     if len(heads) > MOST_ANSWERS:
@@ -488,6 +500,7 @@ def _judge_sections(text: str) -> list[JudgeSection]:
 def _is_marker(match: re.Match[str]) -> bool:
     """Whether a line that consists of a section's name is a heading, not a list item or a key."""
     before, name, after = match["before"].strip(_NUMBERING), match["name"], match["after"].strip()
+    # A list of things to do may have an entry called "work order", which is no heading.
     if before in ("-", "*") and match["before"][-1] in " \t":
         return False
     if before or after.strip(":"):

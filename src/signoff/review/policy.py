@@ -36,6 +36,8 @@ def check_verdict(
     # What no critic reported is not fixed either, and its literal edits are not applied.
     work_order = without_issues(adjudication.bill_of_work, _unreported(adjudication, cases))
     checked = replace(adjudication, decisions=decisions, bill_of_work=work_order)
+    # The judge's word is compared with its own decisions. One of them may be a slip, and only the
+    # mistake of fixing too much can be repaired in the next round.
     blocking = checked.pursued(block_on)
     if checked.status is Verdict.APPROVED and blocking:
         issues = ", ".join(f"{d.issue_id} ({d.severity.value})" for d in blocking)
@@ -64,6 +66,8 @@ def policy_judge(
 
 def conflicting_criticals(adjudication: Adjudication) -> list[AdjudicationDecision]:
     """Returns the critical decisions if there are several and one names a competing constraint."""
+    # One critical finding alone contradicts nothing, and several may be fixed together. A human is
+    # needed only where fixing one breaks the rule of another.
     critical = adjudication.pursued(Severity.CRITICAL.or_worse)
     conflict = any(decision.competing_constraint for decision in critical)
     return critical if len(critical) > 1 and conflict else []
@@ -107,6 +111,8 @@ def _cases(critiques: Sequence[Critique]) -> list[_Case]:
         for issue in critique.issues:
             key = issue.finding_id or f"{critique.constraint_id}/{critique.reviewer}/{issue.id}"
             reports.setdefault(key, []).append((critique, issue))
+    # A judge names findings as its prompt does. The id that stays the same over rounds is used only
+    # where two critics have called their issues the same.
     names = {key: case_reports[0][1].id for key, case_reports in reports.items()}
     uses = Counter(names.values())
     return [
@@ -166,6 +172,8 @@ def _decision(
 ) -> AdjudicationDecision:
     """Returns the decision about a finding; in doubt, it is pursued."""
     critique, issue = case.worst
+    # A judge that decides twice has not decided. The decision that keeps the finding open counts,
+    # because a wrong dismissal is never looked at again.
     pursuing = [decision for decision in decisions if decision.status is Pursuit.PURSUING]
     if pursuing and len(pursuing) < len(decisions):
         notes.append(f"{case.name}: both to fix and dismissed by the judge; it has to be fixed")
@@ -214,6 +222,8 @@ def check_approval(
     approval: Adjudication, ledger: Ledger, block_on: Sequence[Severity]
 ) -> Adjudication:
     """Returns an approval that holds, or a rewrite that pursues the open findings that block it."""
+    # The judge saw the findings in its scope. Earlier rounds and other critics may have left more,
+    # and an approval is about the text and not about the scope.
     still_open = [each for each in ledger.open(block_on) if each.severity in block_on]
     if not still_open:
         return approval
@@ -285,6 +295,7 @@ def find_stop_reason(
 
 def to_fix_in_a_row(to_fix_by_round: Sequence[Sequence[str]], threshold: int) -> list[str]:
     """Returns the findings that were pursued in each of the last `threshold + 1` rounds."""
+    # The first request for a fix is no repetition, so one round more than the threshold is needed.
     window = to_fix_by_round[-(threshold + 1) :]
     if len(window) < threshold + 1:
         return []

@@ -153,6 +153,8 @@ def format_tension(axis: str, guidance: str, winner: str) -> str:
 
 def format_critiques(critiques: Sequence[Critique], block_on: Collection[Severity]) -> str:
     """Returns critiques with every issue under a name of its own, what blocks first."""
+    # A judge decides by these names. If two critics have used the same one, a dismissal would be
+    # ambiguous and could hit the wrong finding.
     uses = Counter(issue.id for critique in critiques for issue in critique.issues)
     blocks = {id(c): any(issue.severity in block_on for issue in c.issues) for c in critiques}
     in_order = sorted(critiques, key=lambda each: not blocks[id(each)])
@@ -275,6 +277,7 @@ def _listed(
     Those that were set aside without a reason of their own, such as a behavior, are left out.
     """
     known = [each for each in findings if each.status is not FindingStatus.IGNORED or each.reason]
+    # The list is bounded, so the order decides what a critic does not get to know.
     in_order = sorted(known, key=blocking_first(block_on))
     # The list is cut: what was dismissed matters more to a critic than what was fixed.
     in_order.sort(key=lambda each: LISTED.index(each.status))

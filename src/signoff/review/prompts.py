@@ -221,6 +221,8 @@ def critic_prompt(
     With `also`, the critic reviews against several constraints at once, and names each rule with
     its constraint. With `files`, the artifact is these files, and each issue names its file.
     """
+    # What depends on the constraint comes last in the prompt, and the material before it is the
+    # same for all critics, so a provider's cache reads it once.
     every = [ConstraintMaterial(constraint, sources, analysis), *also]
     values = {
         "text_reply": _flag(not structured),
@@ -402,6 +404,8 @@ def _prompt(
 ) -> ProductPrompt:
     """Fills the templates of a role; the first one is the prompt, the second its system prompt."""
     text, *system = (fill(_template(name, templates), values) for name in names[:2])
+    # Empty material is left out, so that a later release can add a field without changing what
+    # identifies the requests of recorded runs.
     identity = {name: value for name, value in material.items() if value}
     # A user's template is not our wording: another one is another request.
     if own := {name: templates[name] for name in names if name in templates}:
@@ -423,6 +427,7 @@ def _artifact(text: str, files: Sequence[ShownFile]) -> str:
 
 def _shared_length(prompt: str, template: str, values: Mapping[str, str]) -> int:
     """Returns how many characters come before the first line that depends on the constraint."""
+    # A user's own template may put the constraint anywhere. Only what comes before it is shared.
     first = _OF_CONSTRAINT.search(template)
     head, line_break, _ = template[: first.start() if first else 0].rpartition("\n")
     shared = fill(head, values) if line_break else ""

@@ -81,6 +81,8 @@ class Material:
 
     def quotes(self, claim: Claim) -> bool:
         """Whether a claim counts as quoted from the material."""
+        # Words are compared and not characters: quoting changes spaces, quotation marks and
+        # escapes.
         source = _words(claim.source)
         if self._has(source):
             return True
@@ -91,6 +93,8 @@ class Material:
             return all(map(self._copied, texts[:MOST_TEXTS]))
         if claim.verdict is not None and not claim.alone:
             return True
+        # The sum does not depend on the order of the keys, so an object that was quoted with its
+        # keys in another order is still found.
         total = sum(map(hash, source.split(" ")))
         return any(total in text.verdicts.sums for text in self._read)
 
@@ -112,6 +116,8 @@ class Material:
         if all(any(f" {part} " in each.text for each in verdicts) for part in parts):
             return True
         runs = list(_runs(_words(text)))
+        # A copy with one changed word is still a copy. Whole texts are too coarse for that and
+        # single words too fine, so runs of words are counted.
         copied = sum(any(run in each.runs for each in verdicts) for run in runs)
         return bool(runs) and copied >= COPIED_SHARE * len(runs)
 
@@ -405,6 +411,8 @@ def sole_answer(own: Sequence[PossibleAnswer]) -> PossibleAnswer:
     """Returns the first of several identical answers; raises `Unreadable` if two differ."""
     if len(own) == 1:
         return own[0]
+    # A reviewer may repeat its answer, as in a summary. Two answers that differ are another matter:
+    # nobody can tell which one counts.
     contents = {json.dumps(each.value, sort_keys=True, default=str) for each in own}
     if len(contents) > 1:
         raise Unreadable(

@@ -87,6 +87,8 @@ class ReviewScope:
         """
         if not self.several:
             return [replace(critique, issues=self._issues(critique, self.first))]
+        # A finding under an unknown rule still blocks. It goes to the most important constraint
+        # rather than to none.
         lost = [issue.id for issue in critique.issues if not self.is_known(issue)]
         note = f"counted for {self.first.id!r}, as no known rule is named: {', '.join(lost)}"
         notes = (*critique.notes, note) if lost else critique.notes
@@ -193,6 +195,8 @@ class OpenIssues:
         block_on: Sequence[Severity],
     ) -> Critique:
         """Returns the next answer with the issues that it neither repeats nor withdraws."""
+        # Only a stated reason withdraws a finding: a critic that was asked to correct its form may
+        # simply forget the rest.
         withdrawn, notes = self._withdrawn(critique)
         standing = [issue for issue in self.issues if issue.id not in withdrawn]
         repeats = _pair(standing, critique.issues)
@@ -234,6 +238,8 @@ def _pair(
     """
     pairs: dict[str, CritiqueIssue] = {}
     unused = list(answered)
+    # Equal findings about equal lines are told apart by their places first, so that each is paired
+    # with its own repetition.
     for is_same in (_same_place, _same):
         for issue in standing:
             if issue.id in pairs:

@@ -71,6 +71,7 @@ def _groups(old: Sequence[str], new: Sequence[str]) -> list[list[Change]]:
     """Returns changes by hunk: those whose context meets are in one."""
     groups: list[list[Change]] = []
     for change in changes(old, new):
+        # Hunks whose context would overlap are one: a line that is shown twice is reported twice.
         near = groups and change.new_start - groups[-1][-1].new_end <= 2 * CONTEXT
         if near:
             groups[-1].append(change)
@@ -103,6 +104,7 @@ def _assigned(
 ) -> CritiqueIssue:
     diffs = {each.path: each.diff for each in shown}
     name = issue.path.strip().removeprefix("./")
+    # A finding about a file that the critic was not shown cannot be checked, and may be invented.
     if name not in diffs:
         wrong = name
         having = [path for path in diffs if _quote_in(issue, version, path, diff=diffs[path])]
@@ -155,6 +157,7 @@ def set_aside_unchanged(
 def _is_on_change(issue: CritiqueIssue, version: ArtifactVersion, old: str) -> bool:
     """Whether an issue is about a changed line; what is missing may be missing anywhere."""
     found = locate(version, issue.evidence, issue.path, issue.line)
+    # In doubt a finding counts: setting one aside by mistake would hide it from everybody.
     if not old or issue.omission or found is None:
         return True
     changed = _changed_lines(old, version.files[issue.path])

@@ -276,6 +276,8 @@ class _WorkOrderEntry:
 
     def edits(self) -> list[Edit]:
         """Returns the literal edits of the entry; none if any part of it is ambiguous."""
+        # An entry is applied as a whole or not at all. The agent gets what is skipped, and it can
+        # see what was meant.
         if self.skipped or self._pending_label:
             return []
         edits: list[Edit] = []
@@ -318,6 +320,8 @@ class _WorkOrderEntry:
 
 def _entries(markdown: str) -> list[_WorkOrderEntry]:
     """Returns the parts of a work order; a part under another heading has no issue."""
+    # An entry begins at its heading and ends at the next one, whatever is in between: text that is
+    # taken for part of the wrong entry would be changed for the wrong reason.
     entries: list[_WorkOrderEntry] = []
     dismissed = False
     for line in _lines(markdown):
@@ -411,6 +415,7 @@ def _instructions(edit: Edit) -> str:
 
 def _block(label: str, text: str) -> str:
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    # A longer fence than any inside keeps literal text literal, whatever it contains.
     fence = "`" * max(3, longest + 1)
     return f"{label}:\n{fence}\n{text}\n{fence}"
 

@@ -43,12 +43,13 @@ from signoff.runtime.effect_errors import (
     usage_of,
     with_usage,
 )
-from signoff.runtime.journal import RunJournal, events_in
+from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import Performers, reply_of
 from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
 from signoff.runtime.run_inbox import RunInbox
 from signoff.runtime.services import AgentGate, EngineServices, LateReply
 from signoff.runtime.suspension import LimitReached, ParkedUntil
+from signoff.runtime.timeline import events_in
 
 # Keeps a run within its limits on calls, tokens and money, fan-outs included.
 #

@@ -45,7 +45,7 @@ from signoff.remedies import PassOption, Resume, ShowRun
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import check_prices
 from signoff.runtime.environment import Secrets
-from signoff.runtime.journal import GroupWriter, RunJournal, folded_state, unchanged
+from signoff.runtime.journal import GroupWriter, RunJournal, unchanged
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import checked_name, current_folder, fresh_name
 from signoff.runtime.performers import Performers
@@ -62,6 +62,7 @@ from signoff.runtime.store_port import (
     Store,
     StoredRun,
 )
+from signoff.runtime.timeline import folded_state
 
 # Changes to a run that its user requests when it continues.
 

@@ -15,13 +15,13 @@ store cannot be written. Replies that can then no longer be committed are paid f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 
 from signoff.core import events as ev
-from signoff.core.codec import Blobs, decode, encode
-from signoff.core.fold import evolve, fold, state_from_json, state_to_json
+from signoff.core.codec import Blobs, encode
+from signoff.core.fold import evolve, state_to_json
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
 from signoff.errors import (
@@ -46,6 +46,7 @@ from signoff.runtime.store_port import (
     Store,
     StoredRun,
 )
+from signoff.runtime.timeline import folded_state
 
 Rescue = Callable[[], None]
 """Keeps a paid reply for the next process that drives the run, which may be this one."""
@@ -286,20 +287,6 @@ def unchanged(store: Store, loaded: StoredRun, fence: int) -> StoredRun:
     if row.owner is None and fence == row.fence + 1:
         return loaded
     return loaded if store.row(row.name).head == row.head else store.load(row.name)
-
-
-def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
-    """Returns a run's state: its last checkpoint and the events after it, folded."""
-    start = None
-    if stored.checkpoint is not None:
-        start = state_from_json(decode(stored.checkpoint, blob))
-    return fold(events_in(stored.tail, blob), start)
-
-
-def events_in(rows: Iterable[tuple[int, str]], blob: Callable[[str], str]) -> Iterator[ev.Event]:
-    """Yields the events of stored commits, oldest first."""
-    for _number, events in rows:
-        yield from map(ev.from_json, decode(events, blob))
 
 
 # Group commit: all events of one tick of the event loop share one transaction.

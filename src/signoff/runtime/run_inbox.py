@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
 from signoff.core.digest import digest, text_digest
@@ -20,10 +20,13 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind, require_presence
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnreadableFile, UnsafePath
-from signoff.runtime.journal import RunJournal, events_in
 from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
 from signoff.runtime.suspension import WaitingForAnswer
+from signoff.runtime.timeline import events_in
+
+if TYPE_CHECKING:
+    from signoff.runtime.journal import RunJournal
 
 _OPTIONAL = ("failed", "content", "content_digest", "extras", "presence")
 """Parts of an answer that most answers don't have."""

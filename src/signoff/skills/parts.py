@@ -39,14 +39,12 @@ TASK = Param("task", str, Arg("what to work on, in a sentence or two"), default=
 Result = tuple[Outcome, dict[str, Any]]
 
 ConfidenceLevel = Annotated[
-    str,
-    Arg("how well the result is supported", choices=tuple(each.value for each in Confidence)),
+    str, Arg("how well the result is supported", choices=tuple(each.value for each in Confidence))
 ]
 COVERAGE = ("started", "partial", "complete")
 CoverageLevel = Annotated[str, Arg("how much of the list is done", choices=COVERAGE)]
 Iteration = Annotated[
-    int,
-    Arg("the round of this step; leave it out in a run, which counts", min=1, max=MAX_ROUNDS),
+    int, Arg("the round of this step; leave it out in a run, which counts", min=1, max=MAX_ROUNDS)
 ]
 
 _SHARED_FILE = Path(__file__).with_name("library") / "shared.md"

@@ -372,16 +372,17 @@ def _back_up(path: Path, version: int) -> None:
     draft.unlink(missing_ok=True)
     try:
         os.close(create_private(draft))
-        _copy_content(draft, path)
+        # A separate connection: SQLite cannot copy from one inside a write transaction.
+        with closing(sqlite3.connect(path)) as source:
+            _copy_content(source, draft)
         # A migration that fails is tried again; within one second both copies are the same.
         draft.replace(path.with_name(f"{path.name}.v{version}-{stamp}.backup"))
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _copy_content(draft: Path, path: Path) -> None:
-    # Use a separate connection: SQLite cannot copy from one that is inside a write transaction.
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as copy:
+def _copy_content(source: sqlite3.Connection, draft: Path) -> None:
+    with closing(sqlite3.connect(draft)) as copy:
         # An incomplete copy is deleted, so it needs no rollback journal.
         copy.execute("PRAGMA journal_mode = OFF")
         source.backup(copy)
@@ -442,12 +443,8 @@ def back_up(source: AbstractContextManager[sqlite3.Connection], target: Path) ->
     draft = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}")
     try:
         os.close(create_private(draft))
-        with source as original, closing(sqlite3.connect(draft)) as copy:
-            # An incomplete copy is deleted, so it needs no rollback journal.
-            copy.execute("PRAGMA journal_mode = OFF")
-            original.backup(copy)
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
+        with source as original:
+            _copy_content(original, draft)
         runs = _check(draft)
         # Unlike a rename, a link never replaces a file that another program has just written.
         os.link(draft, target)

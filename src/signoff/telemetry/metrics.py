@@ -114,6 +114,8 @@ def summarize(
     facts_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> RunSummary:
     """Returns the numbers of a run; `facts_of` returns what its notation reports of its state."""
+    # One pass over the journal: a summary is computed for every run that has changed since the last
+    # scrape, however long it is.
     trace = RunTrace()
     effects: Counter[tuple[str, str, str]] = Counter()
     seconds: dict[str, Distribution] = {}
@@ -157,6 +159,7 @@ def _spend(line: Timeline) -> list[list[Any]]:
 
 
 def _in_doubt(line: Timeline) -> list[list[Any]]:
+    # Their cost is unknown until they end, so they are counted apart and never as free.
     calls = Counter(
         (record.agent, record.model)
         for scope in line.state.effects.values()
@@ -290,6 +293,7 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yields the metrics as prometheus-client has them."""
+        # Imported here, because it is an extra: everything else works without it.
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 from signoff.core import events as ev
 from signoff.core.digest import text_digest
@@ -127,22 +127,25 @@ class OtelSignals:
         # Joined by a character that no name contains, so that no two spans have the same text.
         return text_digest("\x1f".join(map(str, (self.trace.key, *parts))))[:16]
 
-    def _id_of(self, part: RunPart) -> str:
+    def _span(self, part: RunPart) -> OtelSpan:
+        parent = ""
         match part:
             case RunSpan():
-                return self._span_id("run")
+                own, (name, attributes) = self._span_id("run"), self._run(part)
             case StepSpan():
-                return self._span_id("step", part.step, part.visit)
+                own, parent = self._span_id("step", part.step, part.visit), self._span_id("run")
+                name, attributes = part.step, _step(part)
             case EffectSpan():
                 place = (part.step, part.visit, part.step_attempt)
-                return self._span_id("effect", *place, part.id, part.number)
-
-    def _span(self, part: RunPart) -> OtelSpan:
-        name, attributes = self._describe(part)
+                own = self._span_id("effect", *place, part.id, part.number)
+                parent = self._span_id("step", part.step, part.visit)
+                name, attributes = self._effect(part)
+            case _:
+                assert_never(part)
         return OtelSpan(
             trace_id=self._trace_id,
-            span_id=self._id_of(part),
-            parent_id=self._parent_of(part),
+            span_id=own,
+            parent_id=parent,
             name=clean(name),
             client=isinstance(part, EffectSpan) and part.chat,
             started_at=part.started_at,
@@ -150,25 +153,6 @@ class OtelSignals:
             attributes={key: clean_attribute(key, value) for key, value in attributes.items()},
             failed=names.ERROR_TYPE in attributes,
         )
-
-    def _parent_of(self, part: RunPart) -> str:
-        match part:
-            case RunSpan():
-                return ""
-            case StepSpan():
-                return self._span_id("run")
-            case EffectSpan():
-                return self._span_id("step", part.step, part.visit)
-
-    def _describe(self, part: RunPart) -> tuple[str, dict[str, Attribute]]:
-        """Returns the name of a span and its attributes."""
-        match part:
-            case RunSpan():
-                return self._run(part)
-            case StepSpan():
-                return part.step, _step(part)
-            case EffectSpan():
-                return self._effect(part)
 
     def _run(self, part: RunSpan) -> tuple[str, dict[str, Attribute]]:
         spend = self.trace.timeline.spend
@@ -180,6 +164,7 @@ class OtelSignals:
             names.ROUND: part.iteration,
             names.UNKNOWN_COST: spend.unknown_usd,
         }
+        # Attributes are only set if they are known; backends show a missing one as a gap.
         # A sum of nothing known would claim that the run was free.
         if spend.known_usd or spend.calls > spend.unknown_usd:
             attributes[names.COST] = spend.known_usd

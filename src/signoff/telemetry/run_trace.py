@@ -116,6 +116,7 @@ class RunTrace:
 
     def apply(self, event: ev.Event) -> list[RunPart]:
         """Applies one event, and returns the spans that end with it."""
+        # Before the event is applied, because the timeline forgets an effect with its end.
         ended = list(self._ended_by(event))
         self.timeline.apply(event)
         match event:
@@ -186,6 +187,7 @@ def _lost(visit: StepVisit, effect: Running, at: float) -> Iterator[EffectSpan]:
 def _result(error: Mapping[str, Any] | None) -> EffectResult:
     if error is None:
         return EffectResult.OK
+    # Dashboards alert on errors, and stopping a run is none.
     # A call that was cut off because its run was stopped has not failed.
     stopped = error.get("type") == AgentStopped.__name__
     return EffectResult.LOST if stopped else EffectResult.ERROR

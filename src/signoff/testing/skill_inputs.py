@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from signoff.app.trust import context_here
 from signoff.core.args import BoundedInt, ChoiceSet, Constant, Domain
 from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, StepDef
@@ -30,7 +31,6 @@ from signoff.core.workflow import Workflow
 from signoff.discovery import NAME, assigns_workflow
 from signoff.errors import SignoffError, UnknownName, UsageError
 from signoff.skills.commands.command_text import SkillPlace, command_text
-from signoff.skills.commands.project import context_here
 from signoff.skills.discovery import find_source
 from signoff.skills.stateless import STATE_DIR, iterations, step_at
 

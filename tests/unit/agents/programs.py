@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from signoff.core.effects import EffectId
-from signoff.runtime.ports import Call
+from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.runtime.ports import Agent, Call
 
 # The shell starts Python, because the path of an interpreter in a first line may have no space.
 HEAD = f"""#!/bin/sh
@@ -43,3 +43,10 @@ class Watcher:
             self.then(text)
 
         return Call("run", EffectId("ask#1"), 1, emit, self.processes.append)
+
+
+async def ask(
+    agent: Agent, prompt: str = "Hi", *, watcher: Watcher | None = None, **request: Any
+) -> Reply:
+    """Asks an agent, in a call that nobody watches unless a test does."""
+    return await agent.ask(AgentRequest(prompt, **request), (watcher or Watcher()).call)

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from signoff.agents.claude import ClaudeAgent, ClaudeReader
-from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
@@ -18,7 +17,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
-from tests.unit.agents.programs import Watcher, program
+from tests.unit.agents.programs import Watcher, ask, program
 
 RESULT = {
     "type": "result",
@@ -45,7 +44,7 @@ def printing(folder: Path, code: int = 0, **changes: Any) -> ClaudeAgent:
 
 async def test_an_answer_comes_with_its_cost_tokens_and_session(tmp_path: Path) -> None:
     """Limits on money and tokens depend on the reported usage."""
-    reply = await printing(tmp_path).ask(AgentRequest("Hi"), Watcher().call)
+    reply = await ask(printing(tmp_path))
 
     assert reply.text == "Hello"
     assert reply.usage == Usage(15, 3, 0.25, tokens_cached=5, tokens_cache_write=0, model_calls=4)
@@ -58,7 +57,7 @@ async def test_the_prompt_goes_to_standard_input_and_the_model_by_name(tmp_path:
         tmp_path, "say(type='result', result=json.dumps([sys.argv[1:], prompt]))", model="opus"
     )
 
-    reply = await agent.ask(AgentRequest("tell me", model="haiku"), Watcher().call)
+    reply = await ask(agent, "tell me", model="haiku")
 
     argv, prompt = json.loads(reply.text)
     assert prompt == "tell me"
@@ -73,7 +72,7 @@ async def test_edits_are_allowed_in_the_workspace_by_the_vendors_own_rule(tmp_pa
     workspace.mkdir()
     agent = claude(tmp_path, "say(type='result', result=json.dumps([sys.argv[1:], os.getcwd()]))")
 
-    reply = await agent.ask(AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call)
+    reply = await ask(agent, "go", workspace=str(workspace), edit=True)
 
     argv, cwd = json.loads(reply.text)
     assert argv[argv.index("--permission-mode") + 1] == "acceptEdits"
@@ -91,7 +90,7 @@ async def test_text_is_displayed_as_it_arrives(tmp_path: Path) -> None:
         f"print({line!r})",
     )
 
-    await agent.ask(AgentRequest("Hi"), watcher.call)
+    await ask(agent, watcher=watcher)
 
     assert watcher.displayed == ["thinking\n"]
 
@@ -109,9 +108,7 @@ async def test_a_message_in_pieces_is_displayed_once(tmp_path: Path) -> None:
     body += f"say(type='assistant', message={{'content': [{text!r}]}})\n"
     body += "say(type='stream_event', event={'type': 'message_stop'})\n"
 
-    await claude(tmp_path, f"{body}print({json.dumps(RESULT)!r})").ask(
-        AgentRequest("Hi"), watcher.call
-    )
+    await ask(claude(tmp_path, f"{body}print({json.dumps(RESULT)!r})"), watcher=watcher)
 
     assert watcher.displayed == ["", "Hel", "lo", "\n"]
 
@@ -140,7 +137,7 @@ async def test_an_api_error_reported_as_success_is_an_error(
     agent = printing(tmp_path, 1, is_error=True, api_error_status=status, result=words)
 
     with pytest.raises(AgentError) as raised:
-        await agent.ask(AgentRequest("Hi"), Watcher().call)
+        await ask(agent)
 
     assert type(raised.value) is kind
     if kind is AgentAuth:
@@ -157,7 +154,7 @@ async def test_a_used_up_limit_has_its_reset_time(tmp_path: Path) -> None:
     )
 
     with pytest.raises(AgentQuota) as raised:
-        await agent.ask(AgentRequest("Hi"), Watcher().call)
+        await ask(agent)
 
     assert raised.value.until == datetime.fromtimestamp(1900000000, UTC)
 
@@ -167,9 +164,7 @@ async def test_a_denied_edit_is_a_refusal_despite_exit_code_0(tmp_path: Path) ->
     denial = {"tool_name": "Write", "tool_input": {"file_path": "/etc/passwd"}}
 
     with pytest.raises(AgentRefused, match="Write /etc/passwd") as raised:
-        await printing(tmp_path, permission_denials=[denial]).ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(printing(tmp_path, permission_denials=[denial]))
 
     assert raised.value.usage.usd == 0.25  # type: ignore[attr-defined]  # set by agents.answer
 
@@ -178,9 +173,7 @@ async def test_a_denied_read_does_not_fail_the_call(tmp_path: Path) -> None:
     """A reviewer that may not read one file can still review the rest."""
     denial = {"tool_name": "Read", "tool_input": {"file_path": "/etc/passwd"}}
 
-    reply = await printing(tmp_path, permission_denials=[denial]).ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    reply = await ask(printing(tmp_path, permission_denials=[denial]))
 
     assert reply.text == "Hello"
 
@@ -189,9 +182,7 @@ async def test_a_denied_read_does_not_fail_the_call(tmp_path: Path) -> None:
 async def test_stopping_at_a_limit_is_an_error(tmp_path: Path, limit: str) -> None:
     """The work is not finished."""
     with pytest.raises(AgentBadOutput, match="stopped at its limit"):
-        await printing(tmp_path, 1, subtype=f"error_max_{limit}", result=None).ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(printing(tmp_path, 1, subtype=f"error_max_{limit}", result=None))
 
 
 def test_using_a_tool_that_was_not_offered_counts_as_denied() -> None:
@@ -230,13 +221,9 @@ async def test_the_vendors_key_is_not_sent_to_another_server(
     monkeypatch.setenv("OTHER_KEY", "sk-theirs")
     show = "say(type='result', result=os.environ.get('ANTHROPIC_API_KEY', 'none')[:4])"
 
-    usual = await claude(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
-    elsewhere = await claude(tmp_path, show, base_url="http://127.0.0.1:9").ask(
-        AgentRequest("Hi"), Watcher().call
-    )
-    named = await claude(tmp_path, show, base_url="http://127.0.0.1:9", key_env="OTHER_KEY").ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    usual = await ask(claude(tmp_path, show))
+    elsewhere = await ask(claude(tmp_path, show, base_url="http://127.0.0.1:9"))
+    named = await ask(claude(tmp_path, show, base_url="http://127.0.0.1:9", key_env="OTHER_KEY"))
 
     assert (usual.text, elsewhere.text, named.text) == ("sk-a", "none", "sk-t")
 
@@ -245,9 +232,7 @@ async def test_rules_allow_more_than_reading_and_writing(tmp_path: Path) -> None
     """A coding agent needs to run the tests."""
     show = "say(type='result', result=json.dumps(sys.argv[1:]))"
 
-    reply = await claude(tmp_path, show, allow=["Bash(pytest *)"]).ask(
-        AgentRequest("Hi", workspace=str(tmp_path)), Watcher().call
-    )
+    reply = await ask(claude(tmp_path, show, allow=["Bash(pytest *)"]), workspace=str(tmp_path))
 
     argv = json.loads(reply.text)
     assert argv[argv.index("--tools") + 1] == "Read,Grep,Glob,Bash"

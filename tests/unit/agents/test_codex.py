@@ -6,7 +6,6 @@ import pytest
 
 from signoff.agents.answer import is_strict
 from signoff.agents.codex import CodexAgent
-from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
@@ -16,7 +15,7 @@ from signoff.errors import (
     AgentRefused,
     AgentTransient,
 )
-from tests.unit.agents.programs import Watcher, program
+from tests.unit.agents.programs import ask, program
 
 STARTED = "say(type='thread.started', thread_id='t-1'); say(type='turn.started')\n"
 ENDED = "say(type='turn.completed', usage={'input_tokens': 12, 'output_tokens': 7})\n"
@@ -41,9 +40,7 @@ async def test_it_gets_model_sandbox_and_prompt(tmp_path: Path) -> None:
     show = STARTED + "text = json.dumps([sys.argv[1:], prompt])\n"
     show += "say(type='item.completed', item={'type': 'agent_message', 'text': text})\n" + ENDED
 
-    reply = await codex(tmp_path, show).ask(
-        AgentRequest("tell me", system="be brief", model="gpt-5.5"), Watcher().call
-    )
+    reply = await ask(codex(tmp_path, show), "tell me", system="be brief", model="gpt-5.5")
 
     argv, prompt = json.loads(reply.text)
     assert prompt == "be brief\n\ntell me"
@@ -59,9 +56,7 @@ async def test_edits_are_limited_to_the_workspace_by_its_sandbox(tmp_path: Path)
     show = STARTED + "text = json.dumps(sys.argv[1:])\n"
     show += "say(type='item.completed', item={'type': 'agent_message', 'text': text})\n" + ENDED
 
-    reply = await codex(tmp_path, show).ask(
-        AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
-    )
+    reply = await ask(codex(tmp_path, show), "go", workspace=str(workspace), edit=True)
 
     argv = json.loads(reply.text)
     assert argv[argv.index("-s") + 1] == "workspace-write"
@@ -73,9 +68,7 @@ async def test_a_warning_item_is_not_a_failure(tmp_path: Path) -> None:
     """Codex warns about unknown models and still answers."""
     warning = "say(type='item.completed', item={'type': 'error', 'message': 'metadata missing'})\n"
 
-    reply = await codex(tmp_path, STARTED + warning + message("fine") + ENDED).ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    reply = await ask(codex(tmp_path, STARTED + warning + message("fine") + ENDED))
 
     assert reply.text == "fine"
 
@@ -99,7 +92,7 @@ async def test_a_failed_turn_is_classified_by_who_must_act(
     body = f"{STARTED}say(type='turn.failed', error={{'message': {words!r}}})\nsys.exit(1)"
 
     with pytest.raises(AgentError) as raised:
-        await codex(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
+        await ask(codex(tmp_path, body))
 
     assert type(raised.value) is kind
 
@@ -113,9 +106,7 @@ async def test_a_rejected_patch_on_standard_error_is_a_refusal(
     )
 
     with pytest.raises(AgentRefused, match="outside of the project"):
-        await codex(tmp_path, STARTED + reject + message("Done.") + ENDED).ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(codex(tmp_path, STARTED + reject + message("Done.") + ENDED))
 
 
 async def test_an_unreachable_server_is_reported_after_the_retries(tmp_path: Path) -> None:
@@ -123,9 +114,7 @@ async def test_an_unreachable_server_is_reported_after_the_retries(tmp_path: Pat
     lost = "say(type='error', message='Reconnecting... waiting for network (Connection failed)')\n"
 
     with pytest.raises(AgentTransient, match="cannot reach"):
-        await codex(tmp_path, STARTED + lost * 3 + "time.sleep(600)").ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(codex(tmp_path, STARTED + lost * 3 + "time.sleep(600)"))
 
 
 @pytest.mark.parametrize(
@@ -150,9 +139,7 @@ async def test_a_key_is_never_an_argument(tmp_path: Path, monkeypatch: pytest.Mo
     show = STARTED + "text = json.dumps([sys.argv, os.environ['CODEX_API_KEY'][:7]])\n"
     show += "say(type='item.completed', item={'type': 'agent_message', 'text': text})\n" + ENDED
 
-    reply = await codex(tmp_path, show, base_url="http://127.0.0.1:9/v1", key_env="MY_KEY").ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    reply = await ask(codex(tmp_path, show, base_url="http://127.0.0.1:9/v1", key_env="MY_KEY"))
 
     argv, key = json.loads(reply.text)
     assert key == "sk-very"
@@ -166,8 +153,6 @@ async def test_the_cached_part_of_the_input_is_reported(tmp_path: Path) -> None:
     counts["reasoning_output_tokens"] = 4
     ended = f"say(type='turn.completed', usage={counts!r})\n"
 
-    reply = await codex(tmp_path, STARTED + message("Good.") + ended).ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    reply = await ask(codex(tmp_path, STARTED + message("Good.") + ended))
 
     assert reply.usage == Usage(100, 7, tokens_cached=90, tokens_reasoning=4)

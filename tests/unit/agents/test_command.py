@@ -14,7 +14,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
-from tests.unit.agents.programs import Watcher, program
+from tests.unit.agents.programs import Watcher, ask, program
 
 
 def command(folder: Path, body: str, *arguments: str, **options: Any) -> CommandAgent:
@@ -25,9 +25,7 @@ async def test_model_and_workspace_are_filled_in(tmp_path: Path) -> None:
     """Programs take the model and the folder as arguments."""
     agent = command(tmp_path, "print(sys.argv[1:], os.getcwd())", "--m={model}", "{workspace}")
 
-    reply = await agent.ask(
-        AgentRequest("hi", model="big", workspace=str(tmp_path)), Watcher().call
-    )
+    reply = await ask(agent, "hi", model="big", workspace=str(tmp_path))
 
     assert reply.text == f"['--m=big', '{tmp_path}'] {tmp_path}"
 
@@ -41,7 +39,7 @@ async def test_a_prompt_can_go_through_a_file(tmp_path: Path) -> None:
         prompt="file",
     )
 
-    reply = await agent.ask(AgentRequest("hello there"), Watcher().call)
+    reply = await ask(agent, "hello there")
 
     path, rest = reply.text.split(" ", 1)
     assert rest == "hello there ''"
@@ -63,7 +61,7 @@ async def test_the_answer_is_read_from_the_configured_source(
     tmp_path: Path, answer: str, body: str, expected: str
 ) -> None:
     """Programs print their answers in different formats."""
-    reply = await command(tmp_path, body, answer=answer).ask(AgentRequest("hi"), Watcher().call)
+    reply = await ask(command(tmp_path, body, answer=answer), "hi")
 
     assert reply.text == expected
 
@@ -74,7 +72,7 @@ async def test_the_answer_file_can_be_passed_to_the_program(tmp_path: Path) -> N
         tmp_path, "open(sys.argv[1], 'w').write('there')", "{answer_file}", answer="file"
     )
 
-    reply = await agent.ask(AgentRequest("hi"), Watcher().call)
+    reply = await ask(agent, "hi")
 
     assert reply.text == "there"
 
@@ -92,7 +90,7 @@ async def test_the_answer_file_can_be_passed_to_the_program(tmp_path: Path) -> N
 async def test_a_missing_answer_is_an_error(tmp_path: Path, answer: str, body: str) -> None:
     """Other output must not be taken for the answer."""
     with pytest.raises(AgentBadOutput):
-        await command(tmp_path, body, answer=answer).ask(AgentRequest("hi"), Watcher().call)
+        await ask(command(tmp_path, body, answer=answer), "hi")
 
 
 async def test_a_schema_goes_into_the_prompt_and_is_validated(tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ async def test_a_schema_goes_into_the_prompt_and_is_validated(tmp_path: Path) ->
     schema = {"type": "object", "required": ["ok"]}
     agent = command(tmp_path, "say(ok='JSON Schema' in prompt)")
 
-    reply = await agent.ask(AgentRequest("hi", schema=schema), Watcher().call)
+    reply = await ask(agent, "hi", schema=schema)
 
     assert reply.value == {"ok": True}
 
@@ -111,13 +109,13 @@ async def test_exit_codes_are_configurable(tmp_path: Path) -> None:
     agent = command(tmp_path, body, ok_codes=[0, 2], codes={3: "transient", 4: "auth"})
 
     with pytest.raises(AgentTransient, match="words"):
-        await agent.ask(AgentRequest("3"), Watcher().call)
+        await ask(agent, "3")
     with pytest.raises(AgentAuth):
-        await agent.ask(AgentRequest("4"), Watcher().call)
+        await ask(agent, "4")
     with pytest.raises(AgentError, match="exit code 5"):
-        await agent.ask(AgentRequest("5"), Watcher().call)
+        await ask(agent, "5")
     with pytest.raises(AgentBadOutput, match="empty"):
-        await agent.ask(AgentRequest("2"), Watcher().call)
+        await ask(agent, "2")
 
 
 async def test_the_cost_is_read_from_the_configured_fields(tmp_path: Path) -> None:
@@ -125,12 +123,8 @@ async def test_the_cost_is_read_from_the_configured_fields(tmp_path: Path) -> No
     body = "say(text='x', bill={'in': 3, 'out': 4, 'usd': 0.5})"
     where = {"tokens_in": "bill.in", "tokens_out": "bill.out", "usd": "bill.usd"}
 
-    reply = await command(tmp_path, body, answer="json:text", usage=where).ask(
-        AgentRequest("hi"), Watcher().call
-    )
-    missing = await command(tmp_path, body, answer="json:text", usage={"usd": "no.such"}).ask(
-        AgentRequest("hi"), Watcher().call
-    )
+    reply = await ask(command(tmp_path, body, answer="json:text", usage=where), "hi")
+    missing = await ask(command(tmp_path, body, answer="json:text", usage={"usd": "no.such"}), "hi")
 
     assert reply.usage == Usage(3, 4, 0.5)
     assert missing.usage is None
@@ -152,7 +146,7 @@ async def test_it_edits_only_if_the_settings_allow_it(tmp_path: Path) -> None:
 async def test_a_missing_model_for_argv_is_an_error(tmp_path: Path) -> None:
     """An empty argument could mean something else."""
     with pytest.raises(AgentBadRequest, match="needs a model"):
-        await command(tmp_path, "print(1)", "{model}").ask(AgentRequest("hi"), Watcher().call)
+        await ask(command(tmp_path, "print(1)", "{model}"), "hi")
 
 
 async def test_health_only_looks_for_the_program(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from signoff.errors import (
     AgentRefused,
     AgentTransient,
 )
-from tests.unit.agents.programs import Watcher, program
+from tests.unit.agents.programs import Watcher, ask, program
 
 INIT = """\
 say(type='init', session_id='g-1', model='m')
@@ -41,9 +41,7 @@ async def test_the_answer_is_joined_from_its_pieces(tmp_path: Path) -> None:
     """The pieces are displayed as they arrive."""
     watcher = Watcher()
 
-    reply = await gemini(tmp_path, INIT + piece("Hel") + piece("lo") + END).ask(
-        AgentRequest("Hi"), watcher.call
-    )
+    reply = await ask(gemini(tmp_path, INIT + piece("Hel") + piece("lo") + END), watcher=watcher)
 
     assert reply.text == "Hello"
     assert reply.usage == Usage(12, 7, model="m")
@@ -56,9 +54,7 @@ async def test_text_before_a_tool_call_is_not_the_answer(tmp_path: Path) -> None
     tool = "say(type='tool_use', tool_name='read_file', tool_id='1')\n"
     tool += "say(type='tool_result', tool_id='1', status='success')\n"
 
-    reply = await gemini(tmp_path, INIT + piece("I will read.") + tool + piece("Good.") + END).ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    reply = await ask(gemini(tmp_path, INIT + piece("I will read.") + tool + piece("Good.") + END))
 
     assert reply.text == "Good."
 
@@ -73,7 +69,7 @@ async def test_a_single_result_document_is_understood(tmp_path: Path) -> None:
     }
     text = json.dumps(document, indent=2)
 
-    reply = await gemini(tmp_path, f"print({text!r})").ask(AgentRequest("Hi"), Watcher().call)
+    reply = await ask(gemini(tmp_path, f"print({text!r})"))
 
     assert reply.text == "Hello"
     assert reply.usage == Usage(12, 7, model="m", tokens_cached=8, tokens_reasoning=2)
@@ -83,7 +79,7 @@ async def test_a_model_is_always_named(tmp_path: Path) -> None:
     """Otherwise gemini makes an additional call to choose one."""
     show = INIT + "say(type='message', role='assistant', content=json.dumps(sys.argv[1:]))\n" + END
 
-    reply = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
+    reply = await ask(gemini(tmp_path, show))
 
     argv = json.loads(reply.text)
     assert argv[argv.index("--model") + 1]
@@ -95,7 +91,7 @@ async def test_it_does_not_start_itself_a_second_time(tmp_path: Path) -> None:
     value = "os.environ.get('GEMINI_CLI_NO_RELAUNCH')"
     show = f"{INIT}say(type='message', role='assistant', content={value})\n{END}"
 
-    reply = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
+    reply = await ask(gemini(tmp_path, show))
 
     assert reply.text == "true"
 
@@ -106,9 +102,7 @@ async def test_edits_are_approved_and_nothing_else(tmp_path: Path) -> None:
     workspace = tmp_path / "work"
     workspace.mkdir()
 
-    reply = await gemini(tmp_path, show).ask(
-        AgentRequest("Hi", workspace=str(workspace), edit=True), Watcher().call
-    )
+    reply = await ask(gemini(tmp_path, show), workspace=str(workspace), edit=True)
 
     argv = json.loads(reply.text)
     assert argv[argv.index("--approval-mode") + 1] == "auto_edit"
@@ -135,7 +129,7 @@ async def test_a_failure_is_classified_by_who_must_act(
     end = f"say(type='result', status='error', error={{'type': 'unknown', 'message': {words!r}}})\n"
 
     with pytest.raises(AgentError) as raised:
-        await gemini(tmp_path, INIT + end + "sys.exit(1)").ask(AgentRequest("Hi"), Watcher().call)
+        await ask(gemini(tmp_path, INIT + end + "sys.exit(1)"))
 
     assert type(raised.value) is kind
 
@@ -156,7 +150,7 @@ async def test_the_status_is_derived_from_the_exit_code(
 ) -> None:
     """Without output, the exit code is the only hint."""
     with pytest.raises(AgentError) as raised:
-        await gemini(tmp_path, f"sys.exit({code})").ask(AgentRequest("Hi"), Watcher().call)
+        await ask(gemini(tmp_path, f"sys.exit({code})"))
 
     assert type(raised.value) is kind
 
@@ -175,7 +169,7 @@ async def test_a_program_that_keeps_retrying_is_stopped(
     body = f"{INIT}print({line!r}, file=sys.stderr, flush=True)\ntime.sleep(600)"
 
     with pytest.raises(kind):
-        await gemini(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
+        await ask(gemini(tmp_path, body))
 
 
 @pytest.mark.parametrize(
@@ -187,16 +181,14 @@ async def test_a_denied_write_is_a_refusal(tmp_path: Path, why: str) -> None:
     tool += f"say(type='tool_result', tool_id='1', status='error', output={why!r})\n"
 
     with pytest.raises(AgentRefused, match="write_file"):
-        await gemini(tmp_path, INIT + tool + piece("Done.") + END).ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(gemini(tmp_path, INIT + tool + piece("Done.") + END))
 
 
 async def test_a_json_answer_is_not_taken_for_a_result_document(tmp_path: Path) -> None:
     """A structured answer may have a field of the same name."""
     text = json.dumps({"response": "yes", "confidence": 3})
 
-    reply = await gemini(tmp_path, f"print({text!r})").ask(AgentRequest("Hi"), Watcher().call)
+    reply = await ask(gemini(tmp_path, f"print({text!r})"))
 
     assert reply.text == text
 
@@ -205,8 +197,8 @@ async def test_a_long_prompt_is_answered_in_one_document(tmp_path: Path) -> None
     """The stream repeats the prompt, and gemini may exit before the rest is written."""
     show = "say(session_id='g', response=json.dumps(sys.argv[1:]), stats={})"
 
-    short = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
-    long = await gemini(tmp_path, show).ask(AgentRequest("Hi " * 50_000), Watcher().call)
+    short = await ask(gemini(tmp_path, show))
+    long = await ask(gemini(tmp_path, show), "Hi " * 50_000)
 
     assert "stream-json" in json.loads(short.text)
     assert "stream-json" not in json.loads(long.text)
@@ -220,7 +212,7 @@ async def test_a_denied_write_is_detected_without_a_stream(tmp_path: Path) -> No
     )
 
     with pytest.raises(AgentRefused, match="Path not in workspace"):
-        await gemini(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
+        await ask(gemini(tmp_path, body))
 
 
 async def test_a_workspace_with_settings_of_its_own_has_to_be_trusted(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from signoff.errors import (
     ConfigError,
 )
 from signoff.runtime.owner import birth_of
-from tests.unit.agents.programs import Watcher, program
+from tests.unit.agents.programs import Watcher, ask, program
 
 DONE = "say(type='result', result='Done.', total_cost_usd=0.5)\n"
 
@@ -44,9 +44,7 @@ async def test_plain_json_may_be_the_structured_answer(tmp_path: Path) -> None:
     """JSON in another format than the vendor's is the answer itself."""
     schema = {"type": "object", "required": ["verdict"]}
 
-    reply = await agent(tmp_path, "say(verdict='APPROVED')").ask(
-        AgentRequest("Hi", schema=schema), Watcher().call
-    )
+    reply = await ask(agent(tmp_path, "say(verdict='APPROVED')"), schema=schema)
 
     assert reply.value == {"verdict": "APPROVED"}
 
@@ -54,9 +52,7 @@ async def test_plain_json_may_be_the_structured_answer(tmp_path: Path) -> None:
 async def test_text_with_a_failing_exit_code_is_an_error(tmp_path: Path) -> None:
     """Output before a crash would look like an answer."""
     with pytest.raises(AgentError, match=r"exit code 1.*half way"):
-        await agent(tmp_path, "print('half way')\nsys.exit(1)").ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(agent(tmp_path, "print('half way')\nsys.exit(1)"))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +61,7 @@ async def test_text_with_a_failing_exit_code_is_an_error(tmp_path: Path) -> None
 async def test_a_truncated_json_document_is_an_error(tmp_path: Path, half: str) -> None:
     """A truncated document would be reviewed as if it were complete."""
     with pytest.raises(AgentBadOutput, match="half a JSON"):
-        await agent(tmp_path, f"print({half!r}, end='')").ask(AgentRequest("Hi"), Watcher().call)
+        await ask(agent(tmp_path, f"print({half!r}, end='')"))
 
 
 @pytest.mark.parametrize(("edit", "noted"), [(False, True), (True, False)])
@@ -82,9 +78,7 @@ def test_a_program_that_may_only_read_is_told_so(
 async def test_output_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     """Replacement characters would silently change code."""
     with pytest.raises(AgentBadOutput, match="not UTF-8"):
-        await agent(tmp_path, r"sys.stdout.buffer.write(b'caf\xe9 for all')").ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(agent(tmp_path, r"sys.stdout.buffer.write(b'caf\xe9 for all')"))
 
 
 async def test_endless_output_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,9 +87,7 @@ async def test_endless_output_is_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     watcher = Watcher()
 
     with pytest.raises(AgentBadOutput, match="was stopped"):
-        await agent(tmp_path, "while True: print('again ' * 1000)").ask(
-            AgentRequest("Hi"), watcher.call
-        )
+        await ask(agent(tmp_path, "while True: print('again ' * 1000)"), watcher=watcher)
 
     assert birth_of(watcher.processes[0]["pid"]) is None
 
@@ -112,7 +104,7 @@ async def test_a_cancelled_agents_children_and_daemons_are_gone(tmp_path: Path) 
     )
     lines: asyncio.Queue[str] = asyncio.Queue()
     watcher = Watcher(then=lines.put_nowait)
-    asked = asyncio.create_task(agent(tmp_path, fork).ask(AgentRequest("Hi"), watcher.call))
+    asked = asyncio.create_task(ask(agent(tmp_path, fork), watcher=watcher))
     daemon = int(await lines.get())
 
     asked.cancel()
@@ -130,7 +122,7 @@ async def test_a_missing_program_is_reported_with_its_install_command(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(AgentBadRequest, match=r"pip .*install .*\[claude\]', or npm"):
-        await ClaudeAgent().ask(AgentRequest("Hi"), Watcher().call)
+        await ask(ClaudeAgent())
 
     health = await ClaudeAgent().health()
     assert not health.ready
@@ -144,7 +136,7 @@ async def test_a_program_on_the_path_is_found_by_its_name(
     program(tmp_path, "claude", "print('found')")
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    reply = await ClaudeAgent().ask(AgentRequest("Hi"), Watcher().call)
+    reply = await ask(ClaudeAgent())
 
     assert reply.text == "found"
 
@@ -157,7 +149,7 @@ async def test_a_program_that_is_too_old_is_reported_with_its_version(tmp_path: 
     )
 
     with pytest.raises(AgentBadRequest, match=r"its version is 1\.0\.3.*2\.1 or newer"):
-        await agent(tmp_path, old).ask(AgentRequest("Hi"), Watcher().call)
+        await ask(agent(tmp_path, old))
 
     health = await agent(tmp_path, old).health()
     assert (health.ready, health.detail) == (False, "claude 1.0.3 is too old")
@@ -186,9 +178,7 @@ async def test_an_installed_and_logged_in_program_is_ready(tmp_path: Path) -> No
 async def test_an_empty_key_variable_is_named(tmp_path: Path) -> None:
     """The vendor's message would only be `unauthorized`."""
     with pytest.raises(AgentAuth, match="NOT_SET_ANYWHERE"):
-        await agent(tmp_path, "print('x')", key_env="NOT_SET_ANYWHERE").ask(
-            AgentRequest("Hi"), Watcher().call
-        )
+        await ask(agent(tmp_path, "print('x')", key_env="NOT_SET_ANYWHERE"))
 
 
 async def test_a_secret_in_the_output_is_redacted(
@@ -199,12 +189,14 @@ async def test_a_secret_in_the_output_is_redacted(
     watcher = Watcher()
     leak = "print('my key is', os.environ['ANTHROPIC_API_KEY'])\n"
 
-    reply = await agent(tmp_path, leak).ask(AgentRequest("Hi"), watcher.call)
+    reply = await ask(agent(tmp_path, leak), watcher=watcher)
     with pytest.raises(AgentError) as raised:
-        await agent(tmp_path, leak + "sys.exit(1)").ask(AgentRequest("Hi"), watcher.call)
+        await ask(agent(tmp_path, leak + "sys.exit(1)"), watcher=watcher)
 
-    value = await agent(tmp_path, "say(key=os.environ['ANTHROPIC_API_KEY'])").ask(
-        AgentRequest("Hi", schema={"type": "object"}), watcher.call
+    value = await ask(
+        agent(tmp_path, "say(key=os.environ['ANTHROPIC_API_KEY'])"),
+        schema={"type": "object"},
+        watcher=watcher,
     )
 
     outputs = [reply.text, str(raised.value), watcher.displayed, watcher.processes, value.to_json()]
@@ -221,9 +213,7 @@ async def test_a_secret_in_a_file_the_program_changed_is_an_error_that_names_the
     leak = "open('client.py', 'w').write(os.environ['ANTHROPIC_API_KEY'])\n"
 
     with pytest.raises(AgentRefused, match=r"client\.py.*ANTHROPIC_API_KEY"):
-        await agent(tmp_path, leak + DONE).ask(
-            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
-        )
+        await ask(agent(tmp_path, leak + DONE), "go", workspace=str(workspace), edit=True)
 
 
 async def test_unrelated_keys_do_not_reach_the_program(
@@ -234,18 +224,14 @@ async def test_unrelated_keys_do_not_reach_the_program(
     monkeypatch.setenv("CHOSEN", "yes")
     show = "print(sorted({'AWS_SECRET_ACCESS_KEY', 'CHOSEN', 'FIXED', 'PATH'} & set(os.environ)))"
 
-    reply = await agent(tmp_path, show, pass_env=["CHOSEN"], env={"FIXED": "1"}).ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    reply = await ask(agent(tmp_path, show, pass_env=["CHOSEN"], env={"FIXED": "1"}))
 
     assert reply.text == "['CHOSEN', 'FIXED', 'PATH']"
 
 
 async def test_without_a_workspace_it_works_in_an_empty_folder(tmp_path: Path) -> None:
     """A request without a workspace must not depend on the current folder."""
-    reply = await agent(tmp_path, "print(os.listdir(), os.getcwd())").ask(
-        AgentRequest("Hi"), Watcher().call
-    )
+    reply = await ask(agent(tmp_path, "print(os.listdir(), os.getcwd())"))
 
     listing, _, cwd = reply.text.partition(" ")
     assert listing == "[]"
@@ -256,9 +242,7 @@ async def test_changes_are_recorded_as_diffs(tmp_path: Path, workspace: Path) ->
     """A human approves the changes themselves, not the agent's description of them."""
     work = "open('old.txt', 'a').write('three\\n'); open('new.txt', 'w').write('hi\\n')\n"
 
-    reply = await agent(tmp_path, work + DONE).ask(
-        AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
-    )
+    reply = await ask(agent(tmp_path, work + DONE), "go", workspace=str(workspace), edit=True)
 
     assert sorted(reply.files) == ["new.txt", "old.txt"]
     assert "+three" in reply.files["old.txt"]
@@ -272,9 +256,7 @@ async def test_a_change_outside_the_workspace_fails_the_call(
     stray = "open('../elsewhere.txt', 'w').write('hi')\n"
 
     with pytest.raises(AgentRefused, match=r"elsewhere\.txt") as raised:
-        await agent(tmp_path, stray + DONE).ask(
-            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
-        )
+        await ask(agent(tmp_path, stray + DONE), "go", workspace=str(workspace), edit=True)
 
     assert raised.value.usage.usd == 0.5  # type: ignore[attr-defined]  # set by agents.answer
 
@@ -283,8 +265,8 @@ async def test_a_change_outside_may_be_noted_instead(tmp_path: Path, workspace: 
     """A user who edits the same project must not lose billed work."""
     stray = "open('../elsewhere.txt', 'w').write('hi')\n"
 
-    reply = await agent(tmp_path, stray + DONE, outside="note").ask(
-        AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
+    reply = await ask(
+        agent(tmp_path, stray + DONE, outside="note"), "go", workspace=str(workspace), edit=True
     )
 
     assert reply.files == {"../elsewhere.txt": "changed outside the workspace\n"}
@@ -296,8 +278,8 @@ async def test_a_call_on_its_own_copy_is_valid_whatever_else_changes(
     """A user who edits the same project must not lose a billed refinement."""
     stray = "open('../elsewhere.txt', 'w').write('hi')\n"
 
-    reply = await agent(tmp_path, stray + DONE).ask(
-        AgentRequest("go", workspace=str(workspace), edit=True, copied=True), Watcher().call
+    reply = await ask(
+        agent(tmp_path, stray + DONE), "go", workspace=str(workspace), edit=True, copied=True
     )
 
     assert reply.files == {"../elsewhere.txt": "changed outside the workspace\n"}
@@ -308,9 +290,7 @@ async def test_a_failed_edit_names_what_it_left_behind(tmp_path: Path, workspace
     half = "open('new.txt', 'w').write('hi')\nsys.exit('it broke')"
 
     with pytest.raises(AgentError, match=r"had changed: new\.txt"):
-        await agent(tmp_path, half).ask(
-            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
-        )
+        await ask(agent(tmp_path, half), "go", workspace=str(workspace), edit=True)
 
 
 async def test_a_transient_error_after_an_edit_is_not_retried(
@@ -320,12 +300,13 @@ async def test_a_transient_error_after_an_edit_is_not_retried(
     busy = "sys.exit('overloaded, try again')"
 
     with pytest.raises(AgentTransient):
-        await agent(tmp_path, busy).ask(
-            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
-        )
+        await ask(agent(tmp_path, busy), "go", workspace=str(workspace), edit=True)
     with pytest.raises(AgentError, match=r"had changed: new\.txt") as raised:
-        await agent(tmp_path, f"open('new.txt', 'w').write('hi')\n{busy}").ask(
-            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
+        await ask(
+            agent(tmp_path, f"open('new.txt', 'w').write('hi')\n{busy}"),
+            "go",
+            workspace=str(workspace),
+            edit=True,
         )
 
     assert not isinstance(raised.value, AgentTransient)
@@ -334,7 +315,7 @@ async def test_a_transient_error_after_an_edit_is_not_retried(
 async def test_editing_needs_a_workspace(tmp_path: Path) -> None:
     """Without one it would edit wherever signoff was started."""
     with pytest.raises(AgentBadRequest, match="workspace"):
-        await agent(tmp_path, DONE).ask(AgentRequest("go", edit=True), Watcher().call)
+        await ask(agent(tmp_path, DONE), "go", edit=True)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
 from signoff.errors import ConfigError, PresenceRequired, RequestClosed, SignatureRefused
-from signoff.passkeys.key_file import remove_passkey
-from signoff.passkeys.presence import Proof, signing_options
+from signoff.passkeys.keys import Proof, remove_passkey, signing_options
 from signoff.remedies import SignOnPage
 from signoff.runtime.store_port import InboxItem
 from tests.software_authenticator import (

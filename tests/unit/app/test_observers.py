@@ -115,8 +115,8 @@ def test_mistakes_in_the_settings_are_found_before_a_run_starts(home: Path) -> N
     assert problems == [
         "2: observe.watcher: unknown option 'fil' (did you mean 'file'? valid: file, bad)",
         (
-            "3: observe.wacher: unknown observer 'wacher' "
-            "(valid: metrics, otel, watcher, package.module:factory)"
+            "3: observe.wacher: unknown kind 'wacher' "
+            "(kinds: metrics, otel, watcher; or package.module:factory)"
         ),
         "4: cannot load 'toy_observer:Gone': module 'toy_observer' has no attribute 'Gone'",
     ]

@@ -14,7 +14,7 @@ from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.runs import move_run
 from signoff.app.signatures import check_approvals
-from signoff.passkeys.key_file import remove_passkey
+from signoff.passkeys.keys import remove_passkey
 from signoff.runtime.store_port import InboxItem
 from signoff.store.sqlite import MemoryStore
 from tests.software_authenticator import (

@@ -253,7 +253,7 @@ def test_two_workflows_of_one_name_are_rejected_with_both_paths(home: Home) -> N
     write(home.flows / "one.py", name="review")
     write(home.flows / "two.py", name="review")
 
-    with pytest.raises(InvalidWorkflow, match=r"one\.py, .*two\.py"):
+    with pytest.raises(UsageError, match=r"one\.py:WORKFLOW or .*two\.py"):
         resolve("review", home.root, context_of(home))
 
 
@@ -279,7 +279,7 @@ def test_two_things_of_the_project_with_one_name_have_to_be_told_apart(home: Hom
     write(home.flows / "one.py", name="own")
     write(home.path / "skills" / "two.py", name="own")
 
-    with pytest.raises(UsageError, match=r"skill:own or \.signoff/flows/one\.py"):
+    with pytest.raises(UsageError, match=r"\.signoff/flows/one\.py:WORKFLOW or skill:own"):
         resolve("own", home.root, context_of(home))
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from signoff.errors import ProviderError, UnknownName
 from signoff.profiles.compile import StandardsSource
-from signoff.profiles.settings import ProfileSettings
+from signoff.profiles.settings import ProfilesSection
 from tests.unit.profiles.session_fixture import ProbeProfile
 
 
@@ -17,7 +17,7 @@ class Layered(ProbeProfile):
 
 
 def source(**section: Any) -> StandardsSource:
-    settings = ProfileSettings.of({"profiles": section})
+    settings = ProfilesSection.of({"profiles": section})
     return StandardsSource.of("probe", Layered(), settings, {"subject": "rules"})
 
 

@@ -7,7 +7,7 @@ from signoff.app.home import Home, init_home
 from signoff.app.settings import load_settings, user_file
 from signoff.errors import ConfigError
 from signoff.profiles.session import StageRules
-from signoff.profiles.settings import STAGES, ProfileSettings
+from signoff.profiles.settings import STAGES, ProfilesSection
 
 
 @pytest.fixture
@@ -21,17 +21,17 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {"XDG_CONFIG_HOME": str(tmp_path / "user")}
 
 
-def section(home: Home, environment: dict[str, str]) -> ProfileSettings:
-    return ProfileSettings.of(load_settings(home, environment).sections)
+def section(home: Home, environment: dict[str, str]) -> ProfilesSection:
+    return ProfilesSection.of(load_settings(home, environment).sections)
 
 
-def from_values(**values: Any) -> ProfileSettings:
-    return ProfileSettings.of({"profiles": values})
+def from_values(**values: Any) -> ProfilesSection:
+    return ProfilesSection.of({"profiles": values})
 
 
 def test_without_settings_everything_is_done_by_hand() -> None:
     """A user with nothing but a chat window needs no settings."""
-    settings = ProfileSettings.of({})
+    settings = ProfilesSection.of({})
 
     assert settings.provider_for("planner") == "manual"
     assert {settings.stage(name) for name in STAGES} == {StageRules()}
@@ -110,7 +110,7 @@ def test_the_layers_override_the_standards_of_single_profiles(
     user.write_text("profiles:\n  standards: {jpa-mt: {root: a}, python-module: {root: b}}\n")
     home.config.write_text("profiles:\n  standards: {jpa-mt: {scope: full}}\n")
 
-    assert section(home, environment).standards == {
+    assert section(home, environment).standards.by_name == {
         "jpa-mt": {"scope": "full"},
         "python-module": {"root": "b"},
     }

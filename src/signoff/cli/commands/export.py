@@ -25,7 +25,7 @@ class ExportCommand(CliCommand):
     @property
     def help(self) -> str:
         """The text of `--help`, with the formats that are installed."""
-        names = sorted(plugins.export_paths())
+        names = sorted(plugins.paths("exports"))
         width = max(map(len, names))
         lines = [f"  {name:{width}}  {_help_of(name)}" for name in names]
         return "\n".join([self._text, "", "\b", "Formats:", *lines])
@@ -87,7 +87,7 @@ def command(format_name: str, run: str | None, file: Path | None, send: bool, ou
 
 def _refuse_swapped(project: Project, format_name: str, run: str) -> None:
     """Raises `UsageError` if the run and the format are in the place of each other."""
-    if project.has_run(format_name) and run in plugins.export_paths():
+    if project.has_run(format_name) and run in plugins.paths("exports"):
         raise UsageError(f"the format comes first: signoff export {run} {format_name}")
 
 

@@ -249,7 +249,7 @@ def add(name: str, out: Output) -> None:
     with open_here() as project:
         refuse_worker(project, "register passkeys")
         # Imported here because the web server's part needs its database.
-        from signoff.passkeys.key_file import check_name
+        from signoff.passkeys.keys import check_name
         from signoff.web.access import Access
 
         check_name(project.home.passkeys, name)
@@ -273,7 +273,7 @@ def add(name: str, out: Output) -> None:
 def list_(out: Output) -> None:
     """List the passkeys of this project."""
     with open_here() as project:
-        from signoff.passkeys.key_file import HEADINGS, read_passkeys
+        from signoff.passkeys.keys import HEADINGS, read_passkeys
 
         found = read_passkeys(project.home.passkeys)
     if out.as_json:
@@ -295,7 +295,7 @@ def remove(name: str, out: Output) -> None:
     """
     with open_here() as project:
         refuse_worker(project, "remove passkeys")
-        from signoff.passkeys.key_file import remove_passkey
+        from signoff.passkeys.keys import remove_passkey
 
         removed = remove_passkey(project.home.passkeys, name, project.clock.now())
     if out.as_json:

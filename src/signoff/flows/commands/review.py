@@ -160,6 +160,7 @@ def command(
         raise UsageError("--fixer is about fixes; add --fix")
     if options["write"] and paths == (STDIN,):
         raise UsageError("standard input cannot be written; leave out --write")
+    # Everything is checked and read before the run starts, so that a wrong option costs nothing.
     prepared = _Review(paths, since, options, os.environ, Path.cwd())
     try:
         planned, selection = prepared.plan(name=name, limits=limits)

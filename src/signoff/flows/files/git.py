@@ -12,6 +12,7 @@ signature checks, no diff programs, no questions to submodules, and no fetching 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -33,6 +34,11 @@ _NOT_FETCHED = ("promisor", "lazy fetching", "transport")
 """Words of git's errors about objects that it has to fetch; the last is that of older versions."""
 LONGEST_LOG = 4_000
 """Characters of commit messages that critics get."""
+_LITERAL = ":(literal)"
+"""Before a path: a folder may be called `[id]` or `:(exclude)src`."""
+_DIGEST, _WHOLE_DIGEST = re.compile(r"[0-9a-f]{4,}"), re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SUFFIX = re.compile(r"[~^@:].*", re.DOTALL)
+"""What follows a name in a revision, as in `main~2`."""
 _SET_FOR_HOOKS = frozenset({"GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"})
 _SETTINGS = {
     "core.fsmonitor": "false",
@@ -98,7 +104,8 @@ class Repository:
     def files(self, folder: str) -> list[str]:
         """Returns the files in a folder that git does not ignore, whether committed or not."""
         listed = self._run(
-            "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", folder
+            *("ls-files", "-z", "--cached", "--others", "--exclude-standard"),
+            *("--", f"{_LITERAL}{folder}"),
         )
         return sorted(set(_names(listed)))
 
@@ -122,7 +129,33 @@ class Repository:
                 f"git has no commit {revision!r} here; fetch it first, or name another one "
                 "(in CI, a shallow clone has only the last commit: fetch the whole history)"
             ) from error
+        if self._is_ambiguous(revision):
+            raise UsageError(
+                f"{revision!r} is the name of several commits here, such as a tag and a branch; "
+                "name one in full: refs/heads/NAME, refs/remotes/NAME or refs/tags/NAME"
+            )
         return found.decode().strip()
+
+    def _is_ambiguous(self, revision: str) -> bool:
+        """Whether a name means several commits: git would take a tag that anyone has pushed.
+
+        A tag `origin/main` at the tip of a change would make that change look empty.
+        """
+        name = _SUFFIX.sub("", revision)
+        if not name or name == "HEAD" or name.startswith("refs/") or _WHOLE_DIGEST.fullmatch(name):
+            return False
+        prefixes = ("refs/tags/", "refs/heads/", "refs/remotes/")
+        found = {commit for prefix in prefixes if (commit := self._resolved(f"{prefix}{name}"))}
+        if found and _DIGEST.fullmatch(name):
+            # A name like the beginning of a digest, and no digest of what it is the name of.
+            return not all(each.startswith(name) for each in found)
+        return len(found) > 1
+
+    def _resolved(self, reference: str) -> str:
+        try:
+            return self._run("rev-parse", "--verify", "-q", f"{reference}^{{commit}}").decode()
+        except GitError:
+            return ""
 
     def fork_point(self, commit: str) -> str:
         """Returns where the current branch left another one; the commit itself if it never did."""
@@ -133,13 +166,14 @@ class Repository:
 
     def changes(self, commit: str, paths: Sequence[str]) -> list[ChangedFile]:
         """Returns what has changed since a commit, with what is not committed or not added yet."""
+        inside = [f"{_LITERAL}{path}" for path in paths]
         status = self._run(
             *("diff", "--name-status", "-z", "-M", "--no-ext-diff", "--no-textconv"),
             # Otherwise, git asks the repository of a submodule what has changed in it.
-            *("--ignore-submodules=dirty", "--relative", commit, "--", *paths),
+            *("--ignore-submodules=dirty", "--relative", commit, "--", *inside),
         )
         changed = list(_changed(_names(status)))
-        others = self._run("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
+        others = self._run("ls-files", "-z", "--others", "--exclude-standard", "--", *inside)
         known = {each.path for each in changed}
         new = [ChangedFile(path, path, added=True) for path in _names(others) if path not in known]
         return [*changed, *new]
@@ -147,6 +181,8 @@ class Repository:
     def texts(self, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
         """Returns files as they were in a commit; those that it does not have are left out."""
         requests = "".join(f"{commit}:./{path}\n" for path in paths if "\n" not in path)
+        # One call for all files: starting git a thousand times takes longer than the review's
+        # prompts.
         output = self._run("cat-file", "--batch", stdin=os.fsencode(requests))
         return dict(_blobs(output, [path for path in paths if "\n" not in path]))
 
@@ -346,6 +382,8 @@ def _write(files: Iterable[TreeFile], folder: Path, home: str) -> None:
 
 def _stays_inside(file: TreeFile, folder: Path) -> bool:
     """Tells whether a file, and what it links to, is inside the folder."""
+    # Checked with links resolved: a commit may contain a link to a folder, and then a file below
+    # it.
     paths = [folder / file.path]
     if file.mode == _LINK:
         paths.append(paths[0].parent / os.fsdecode(file.content))
@@ -374,6 +412,7 @@ def _move(draft: Path, folder: Path) -> None:
 
 def _prune(trees: Path) -> None:
     """Deletes old trees: each is a copy of the whole project."""
+    # Each use touches its tree, so the time says when a review last needed it.
     used = sorted(((each.stat().st_mtime, each) for each in trees.iterdir()), reverse=True)
     for at, tree in used[MOST_TREES:]:
         if at < time.time() - UNUSED_SECONDS:

@@ -74,6 +74,8 @@ class Skip(Enum):
     BINARY = "binary"
     EMPTY = "empty"
     LINK = "link"
+    FOLDER = "another repository"
+    """A folder where git lists a file: a submodule, or a repository that is not a part of this."""
     GONE = "missing"
     BUILT = "build folder"
     NO_FILES = "ignored by git, or empty"
@@ -85,6 +87,10 @@ class Skip(Enum):
     ENCODING = "not UTF-8"
     NAME = "named in another encoding"
     UNREADABLE = "unreadable"
+    ABSENT = "not checked out"
+    """Of a change: git has the file, and the disk does not, as in a sparse checkout."""
+    REPLACED = "no text any more"
+    """Of a change: what was a text is a link now, or has bytes that only binary files have."""
     FILTERED = "filtered by git"
     """Of a change: git stores another text, which only a program of the repository can tell."""
 
@@ -97,7 +103,7 @@ class Skip(Enum):
 _MISSED = frozenset(
     {
         *(Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE, Skip.FILTERED),
-        Skip.UNCOVERED,
+        *(Skip.UNCOVERED, Skip.ABSENT, Skip.REPLACED),
     }
 )
 
@@ -176,8 +182,10 @@ def read_content(path: Path, *, generated: bool = False) -> str | Skip:
         content = read_regular(path, LARGEST_BYTES)
     except FileNotFoundError:
         return Skip.GONE
-    except (NotRegular, IsADirectoryError):
-        return Skip.LINK
+    except IsADirectoryError:
+        return Skip.FOLDER
+    except NotRegular:
+        return Skip.FOLDER if path.is_dir() and not path.is_symlink() else Skip.LINK
     except OSError:
         return Skip.UNREADABLE
     text = decoded(content)
@@ -190,6 +198,7 @@ def read_content(path: Path, *, generated: bool = False) -> str | Skip:
 
 def decoded(content: bytes) -> str | Skip:
     """Returns the text of a file's content, or why it has none."""
+    # The test of git: a text has no such byte, and nearly every binary format has one early.
     if b"\0" in content[:_LOOKED_AT]:
         return Skip.BINARY
     if len(content) > LARGEST_BYTES:
@@ -222,6 +231,7 @@ def select(flow: Flow) -> Selection:
     if source is None:
         raise UsageError("the flow names no files: it has no artifact")
     selector = FileSelector(flow.root, flow.root)
+    # A change is reviewed by its files; folders and patterns then only narrow it down.
     if source.since is not None:
         return selector.changed_since(source.since, source.every_path, source.intent)
     return selector.select(source.every_path, source.globs)
@@ -257,13 +267,23 @@ def prepared(
         "renamed": dict(selection.renamed),
         "deleted": list(selection.deleted),
         "skipped": dict(selection.skipped),
-        "unchecked": dict(unchecked or {}),
+        "unchecked": {**_about_nothing(flow, selection.files), **(unchecked or {})},
         "intent": selection.intent or (source.intent if source else ""),
         "trusted": dict(trusted) if trusted is not None else None,
         "decisions": [each.to_json() for each in dismissed_before(known, version, renamed, today)],
         "rule_decisions": [
             each.to_json() for each in known if each.all_like and not each.has_ended(today)
         ],
+    }
+
+
+def _about_nothing(flow: Flow, files: Iterable[str]) -> dict[str, str]:
+    """Returns the constraints that are about none of some files: a path may be misspelled."""
+    rules = [each for step in flow.of_kind(StepKind.CRITIQUE) for each in flow.selected(step)]
+    return {
+        each.id: "about none of these files"
+        for each in rules
+        if not any(each.applies_to(path) for path in files)
     }
 
 
@@ -284,6 +304,13 @@ def covered(flow: Flow, selection: Selection) -> Selection:
     review, because whoever names a file expects a verdict about it.
     """
     rules = [each for step in flow.of_kind(StepKind.CRITIQUE) for each in flow.selected(step)]
+    # A constraint that was not about a file where it was before has not been checked there.
+    moved = {
+        path: ""
+        for path, old in selection.renamed.items()
+        if any(each.applies_to(path) and not each.applies_to(old) for each in rules)
+    }
+    selection = replace(selection, base={**selection.base, **moved})
     unruled = [path for path in selection.files if not any(r.applies_to(path) for r in rules)]
     if not rules or not unruled:
         return selection
@@ -333,6 +360,7 @@ def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
     if not unknown:
         return []
     checked = _checked_by_programs(flow)
+    # A rule of another set is no mistake: a file is reviewed against several sets over time.
     every = own | rule_names(_other_constraints(flow.home))
     listed = sorted(own)[:MOST_SHOWN]
     rules = ", ".join([*listed, *(["..."] if len(own) > len(listed) else [])])
@@ -455,9 +483,19 @@ class FileSelector:
         kept = named.union(self._worth_reading(repository, others, skipped))
         wanted = [each.path for each in present if each.path in kept]
         base = _base_texts(repository, commit, present)
+        # Nobody has read a file where it was left out; so when it moves, all of it is new.
+        moved = {each.path: each.old_path for each in present if _is_renamed(each)}
+        read_before = set(self._worth_reading(repository, [*moved.values()], {}))
+        base |= {path: "" for path, old in moved.items() if old not in read_before}
         # A change could call its own files generated; then only what they were before counts.
         doubted = set() if self.trusted is None else _not_generated(base)
         files = dict(self._read(wanted, doubted | named, skipped, refuse=False))
+        for path in wanted:
+            why = skipped.get(_shown(path))
+            if why == Skip.GONE.value:
+                skipped[_shown(path)] = Skip.ABSENT.value
+            elif base[path] and why in (Skip.BINARY.value, Skip.LINK.value):
+                skipped[_shown(path)] = Skip.REPLACED.value
         for path in repository.filtered([*files]):
             del files[path]
             skipped[path] = Skip.FILTERED.value
@@ -578,6 +616,7 @@ _PROBLEMS = {
     Skip.UNREADABLE: "it cannot be opened; check its permissions",
     Skip.LARGE: "it is larger than 256,000 bytes; split it, or review a part of it",
     Skip.LINK: "it is a link or no regular file; name the file itself",
+    Skip.FOLDER: "it is a folder",
     Skip.GONE: "it does not exist any more",
     Skip.NAME: "its name is not UTF-8; rename it",
 }

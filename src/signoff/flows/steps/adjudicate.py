@@ -115,6 +115,8 @@ class AdjudicateHandler(FlowHandler):
             block_on = self.flow.config.adjudication.block_on
             judged = check_approval(judged, _decided(state, judged), block_on)
             warnings = approval_warnings(self.flow, judged)
+        # From here on nothing changes the verdict, so the work order is completed from what really
+        # has to be fixed.
         judged = self._with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = _decided(state, judged)
@@ -161,6 +163,8 @@ class AdjudicateHandler(FlowHandler):
         self, ctx: StepContext, approval: Adjudication, raw: Mapping[str, Any]
     ) -> tuple[Adjudication, dict[str, Any]]:
         """Has the rest read before an approval that ends the run, and judges what is found."""
+        # Nothing after an approval that ends the run could find what was not read, so what is left
+        # is read now, and what it finds is judged like everything else.
         found, update = await read_rest(ctx, self.flow, raw)
         if not any(critique.issues for critique in found):
             return approval, update
@@ -201,6 +205,8 @@ class AdjudicateHandler(FlowHandler):
             ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
             return _noted(replace(by_rules(), by=POLICY_JUDGE), NOTHING_TO_DECIDE), {}
         prompt = judge_prompt(self.flow, self.step, state, critiques, ctx.iteration)
+        # The same judge with the same material would only be paid to say the same again. The model
+        # is part of the request: another one may decide otherwise.
         request = digest([self.agent, self.step.model, prompt.material])
         answers: list[dict[str, Any]] = []
         if known := state.answered.get(request):
@@ -217,6 +223,8 @@ class AdjudicateHandler(FlowHandler):
         verifier = Verifier(self.flow, state, self._verification)
         looked, more = await second_look(verifier, ctx, verdict, critiques)
         answers += more
+        # A dismissal that was taken back may turn an approval into a rewrite, so the verdict has to
+        # be checked against the findings once more.
         verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
         return verdict, {"answered": Append(answers)} if answers else {}
 
@@ -309,6 +317,8 @@ class AdjudicateHandler(FlowHandler):
     ) -> dict[str, Any]:
         config, findings = self.flow.config.adjudication, state.ledger.findings
         in_a_row = to_fix_in_a_row(state.to_fix, config.thrash_threshold)
+        # A human who has decided about a finding is not asked about it again, however often it
+        # returns.
         again = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
         stuck = sorted(again, key=blocking_first(config.block_on))
         if "thrashing" in config.triggers and stuck:
@@ -454,6 +464,7 @@ async def ask_human(
         ProductPrompt(prompt, material), questions, question_id="judge", shown=shown
     )
     answer = await ctx.wait(request, key=KEY)
+    # What the human does not decide about has to be fixed: silence must not dismiss a finding.
     by_rules = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
     decided = _with_decisions(by_rules, answer)
     status = Verdict.REWRITE if decided.pursued(block_on) else Verdict.APPROVED

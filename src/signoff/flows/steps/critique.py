@@ -66,6 +66,8 @@ class CritiqueHandler(FlowHandler):
             ctx.progress(f"{reviews} not repeated: nothing {who} cited has changed")
         update, critiques = reading.update(ctx, await reading.read(ctx, due))
         if self.flow.config.rereview == "changed":
+            # An approval later needs to know which constraints were not read again on purpose, or
+            # their missing critiques would look like a review that was never made.
             names = sorted(set(skipped))
             update["not_repeated"] = {**state.not_repeated, self.step.id: names}
         update |= {
@@ -84,6 +86,8 @@ class CritiqueHandler(FlowHandler):
                 "escalated": [issue.finding_id for issue in escalated],
                 "step_index": self.flow.index(self.step),
             }
+            # The step is visited again to ask the human. The reviews are stored by then, so a crash
+            # while the question is open costs none of them.
             return Outcome.ITERATE, update
         return Outcome.OK, update
 
@@ -199,6 +203,7 @@ class Reading:
 
     def _is_due(self, constraint: str, agent: str, path: str) -> bool:
         """Whether a critic can have something new to say: see `rereview` in the flow's settings."""
+        # Nobody has read this text against this constraint yet, so there is nothing to rely on.
         if reading_key(constraint, agent, path) not in self.state.readings:
             return True
         if self.flow.capabilities(agent).deterministic:
@@ -207,6 +212,8 @@ class Reading:
         known = [f for f in self.ledger.findings.values() if (f.constraint, f.path) == about]
         if any(finding.status is FindingStatus.OPEN for finding in known):
             return True
+        # A quote that is gone is a passage that was changed after the critic relied on it. Its
+        # other findings may have changed with it.
         before, text = self._before.text(path), self.state.content.text(path)
         cited = [finding.quote for finding in known if not finding.omission]
         return any(before.contains(q) and not text.contains(q) for q in cited)
@@ -271,6 +278,8 @@ class Reading:
     async def read_all(self, ctx: StepContext, items: Sequence[Item], *, key: str) -> list[Any]:
         """Has these critics review the artifact at the same time."""
         critic = CriticHandler(self.flow, self.step, self.state)
+        # All critics of a step are one fan-out: those that have answered are not asked again after
+        # a crash, and a slow one does not hold back the answers of the others.
         results = await ctx.map(
             self._combined(items),
             critic,
@@ -280,6 +289,8 @@ class Reading:
         )
         critiques = [each for result in results for each in result.get(CRITIQUES, [result])]
         keys = dict.fromkeys((item["constraint"], item["agent"]) for item in items)
+        # The order of critiques is that of the flow and not that of the answers. A replay, or a
+        # resume on a faster machine, must build the same prompt for the judge.
         order = {key: position for position, key in enumerate(keys)}
         return sorted(critiques, key=lambda c: order[c["constraint_id"], c["reviewer"]])
 
@@ -325,6 +336,8 @@ class Reading:
             agents = read_by.get(each.constraint_id) or {}
             humans = dict((agents.get(each.reviewer) or {}).get("humans") or {})
             for path in each.files_read:
+                # A new answer replaces an earlier decision by a human about the same file: it was
+                # about the text before.
                 humans.pop(path, None)
                 humans |= {path: each.decided_by} if each.decided_by else {}
             reader = each.answered_by or each.reviewer

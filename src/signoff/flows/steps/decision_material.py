@@ -36,6 +36,7 @@ def sign_off_material(ctx: StepContext, flow: Flow, state: FlowState) -> dict[st
         by_status[each.status].append(each)
     results = constraint_results(state.raw, state.content, findings, flow.by_id)
     missed = file_coverage(state.raw.get("skipped") or {}).missed
+    # A human who approves should also see what will not be fixed, and who decided so.
     groups = {
         "fixed at your request": by_status[FindingStatus.ADDRESSED],
         "dismissed findings": by_status[FindingStatus.DISMISSED],
@@ -58,6 +59,7 @@ def result_material(ctx: StepContext, state: FlowState) -> dict[str, Any]:
     """Returns the text, or what was changed in files, or which files there are."""
     if not state.has_files:
         return {"artifact": state.artifact}
+    # A reviewer of files wants to see what was changed. Whole files would hide it.
     diff = unified_diff(ctx.workflow_params["files"], state.files)
     return {"changes": diff} if diff else {"files": [*state.files]}
 

@@ -61,6 +61,8 @@ async def _write_back(
     ctx: StepContext, flow: Flow, files: Mapping[str, str], *, ask: bool
 ) -> Written:
     """Writes files back until that works, or a human decides to end the run without it."""
+    # Nothing is written if a single file has changed meanwhile: half of a reviewed change was
+    # reviewed by nobody.
     written = await write_back(ctx, flow, files, strict=not ask)
     while written["conflicts"]:
         request = _conflict_request(ctx.workflow_params["files"], files, written["conflicts"])

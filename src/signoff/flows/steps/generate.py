@@ -43,6 +43,8 @@ class GenerateHandler(FlowHandler):
         prompt = draft_prompt(self.flow, self.step, gathered, ctx.iteration, ctx.feedback)
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
         update |= {
+            # A new text has no reviews: findings of the old one stay in the ledger, but its
+            # critiques must not reach a judge of this one.
             **NOTHING_REVIEWED,
             "artifact": checked_artifact(reply.text),
             "artifact_path": self.artifact_path("artifact", ctx.iteration),
@@ -117,6 +119,8 @@ def checked_artifact(text: str, before: str = "") -> str:
         raise AgentBadOutput(
             f"the answer has {len(text):,} characters; at most {MOST_CHARACTERS:,} are accepted"
         )
+    # Seen with small models: asked to fix a text, they answer with a review of it, which would
+    # replace the text.
     if is_critique(text) and not is_critique(before):
         raise AgentBadOutput("the answer is a critique, not the text; answer with the whole text")
     if variable := hidden_in(text):

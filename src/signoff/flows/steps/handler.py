@@ -62,11 +62,14 @@ class FlowHandler(ABC):
 
     def record(self, **fields: Any) -> dict[str, Any]:
         """Returns the update about the step itself: what it did, and where the flow goes next."""
+        # The names of these keys are part of the run directory and of recorded journals.
         entry = {"kind": self.step.step.value, "step": self.step.id, **fields}
         return {"step_index": self.flow.leads_to(self.step), "step": entry}
 
     def artifact_path(self, stem: str, iteration: int) -> str:
         """Returns where the run directory shows the artifact of this step."""
+        # Scripts of users read `artifact.md` of a round, so the first step of a kind keeps that
+        # name and only further ones add their own.
         first = self.flow.of_kind(self.step.step)[0]
         suffix = "" if self.step.id == first.id else f"_{self.step.id}"
         return f"iterations/{iteration}/{stem}{suffix}.md"
@@ -78,6 +81,8 @@ class FlowHandler(ABC):
 
         The engine uses it only then; how many rounds there may be is not known here.
         """
+        # Only leaving a step towards another round can meet the limit. A pass or an end cannot, and
+        # its reason must stay the step's own.
         not_passed = Outcome.ITERATE if self.step.step is StepKind.ADJUDICATE else Outcome.OK
         if outcome is not not_passed or not self.flow.starts_round(self.step):
             return {}

@@ -31,6 +31,8 @@ async def gather(ctx: StepContext, flow: Flow) -> dict[str, str]:
     if not names:
         return {}
 
+    # What was read is recorded as the result of the item, so the prompts of a resumed run have the
+    # files as they were, even if they have changed on disk.
     async def gather_one(inner: StepContext, name: str) -> str:
         read = read_material(flow, flow.sources[name], ctx.run)
         for message in (*read.errors, *read.warnings):
@@ -102,6 +104,8 @@ async def analysis(ctx: StepContext, flow: Flow, constraint: Constraint, artifac
     except SourceError as error:
         ctx.progress(f"script of {constraint.id} not run: {error}")
         return f"(not run: {error})"
+    # Writing the file for every script would cost a write in each round, and most scripts read the
+    # text from standard input.
     if any(variables["artifact"] in word for word in argv):
         # The run directory shows the artifact too, but only some time after the step that wrote it.
         await ctx.write(_reviewed_path(flow), artifact)

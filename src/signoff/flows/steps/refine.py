@@ -77,6 +77,8 @@ class RefineHandler(FlowHandler):
     async def refine(self, ctx: StepContext, state: FlowState) -> dict[str, Any]:
         """Returns the update with one text fixed."""
         bill = bill_of(state)
+        # Only edits for findings that the judge pursues: a critic's suggestion for a dismissed one
+        # would change a passage that was found to be right.
         edits = wanted_edits(state, bill)
         applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
         if self.step.mode == "apply":
@@ -89,6 +91,7 @@ class RefineHandler(FlowHandler):
         text, problem = applied.text, ""
         if bill.strip():
             text, problem, update = await self._revise(ctx, state, applied.text, bill)
+        # What changed is tied to findings by the engine and never by what the agent says it did.
         quotes = [(f.id, f.quote) for f in state.ledger.open()]
         hunks = tie_requests(tie_hunks(state.artifact, text, edits, quotes), requests_of(state))
         update |= {
@@ -124,6 +127,8 @@ class RefineHandler(FlowHandler):
         )
         # Not `== "escalate"`: recorded flows have other values, from before steps were checked.
         escalates = self.step.on_invalid != "continue"
+        # A file is edited in a working copy, which exists only for this call. The text of the run
+        # changes when the answer is recorded, so a crash leaves either the old or the new text.
         checked = await ctx.ask(
             self.agent,
             prompt,
@@ -170,6 +175,8 @@ class RefineHandler(FlowHandler):
         if elsewhere:
             ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
         author = reply.agent or self.agent
+        # It is allowed, because there may be one agent only. But whoever reads the log should know
+        # that nobody else looked at the fix.
         own = [each.id for each in self.flow.constraints if author in (each.agents or ())]
         if own:
             ctx.log(f"{author} fixes what it reviewed itself: {', '.join(own)}")
@@ -197,6 +204,7 @@ class RefineHandler(FlowHandler):
         if _lines(after) == _lines(before):
             return "changed nothing but spaces or line endings"
         most = self.step.max_size_change_pct
+        # A rewrite is asked to write everything again, so the size of its change says nothing.
         if most is None or self.step.mode == "rewrite":
             return ""
         changed = word_change_pct(before, after)
@@ -303,6 +311,7 @@ async def refine_files(
             "remarks": [{**each, "text": f"{path}: {each['text']}"} for each in _remarks(update)],
         }
 
+    # Files are independent of each other: a fix of one must not wait for, or fail with, another.
     results = await ctx.map(paths, fix, key="fix", concurrency=AT_ONCE)
     files = {**state.files, **{p: r["text"] for p, r in zip(paths, results, strict=True)}}
     records = [{**r["record"], "path": p} for p, r in zip(paths, results, strict=True)]
@@ -338,6 +347,7 @@ def file_state(state: FlowState, path: str) -> FlowState:
     raw: dict[str, Any] = {key: value for key, value in state.raw.items() if key != "files"}
     if judged is not None:
         raw["last_adjudication"] = _about(judged, own).to_json()
+    # In the view of one file, that file is a text without a name, as in a flow about one text.
     findings = {each: replace(ledger.findings[each], path="") for each in own}
     return FlowState(
         {

@@ -49,6 +49,8 @@ class SignOffHandler(FlowHandler):
         }
         if answer.value == REJECT:
             return Outcome.FAIL, {**update, REASON: Rejected(answer.by, answer.text)}
+        # The human has looked at what their last request led to, so it is no longer open, whatever
+        # they decide now.
         update |= _settled(FlowState(ctx.step_state), ctx.iteration)
         if answer.value == CHANGES:
             state = FlowState(after(ctx.step_state, update))
@@ -74,6 +76,7 @@ class SignOffHandler(FlowHandler):
         text = f"Sign off this result? {passed}, with {opened}."
         if state.has_files and self.flow.config.output.write_back == "on_approval":
             text += " If you approve it, its files replace those of the project."
+        # Without a deadline the run waits for ever: nobody's silence approves.
         deadline = timedelta(seconds=self.step.deadline) if self.step.deadline else None
         return Choice(
             ProductPrompt(text, {"version": state.version, "step": self.step.id}),
@@ -135,6 +138,8 @@ def _files_of(ctx: StepContext, state: FlowState, text: str) -> list[str]:
 
 
 def _finding(ctx: StepContext, state: FlowState, path: str, answer: Answer) -> Finding:
+    # The round is part of the identity: the same words in a later round are a new request, because
+    # the first one was answered by a change.
     identity = "\x1f".join([SIGN_OFF, str(ctx.iteration), path, answer.text])
     return Finding(
         id=text_digest(identity)[:SHORT],

@@ -50,6 +50,7 @@ def keep_answer(
 ) -> dict[str, Any]:
     """Returns the update that stores a human's answer for the prompts that follow."""
     choice = str(answer.value)
+    # Agents read this text as the decision of a human, so it has the choice and the words.
     text = f"{choice}: {answer.text}" if answer.text and answer.text != choice else choice
     entry = {
         "question_id": question_id,
@@ -140,6 +141,7 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     # About the same text, the latest reading counts: it may have found what others overlooked.
     if best is None or all(best.get(key) == new.get(key) for key in ("files", "artifact")):
         return new
+    # Of two versions that are equally good the later one counts: it has the last fixes.
     return best if _rank(best) < _rank(new) else new
 
 

@@ -37,6 +37,7 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
         return ""
     bill = judged.bill_of_work
     entries = work_order_entries(bill)
+    # A work order without entries is prose. It cannot be divided, so the agent gets all of it.
     if bill.strip() and (applied is None or not entries):
         return bill
     answered: set[str] = set()
@@ -45,6 +46,7 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
         answered = _answered(judged, applied)
         # Of an issue that was only fixed in part, the edits that did not match are left.
         unfinished = [edit for edit, _why in applied.unmatched if edit.issue in answered]
+    # What was applied exactly must not be asked for again: an agent would apply it twice.
     settled = answered | _dismissed(judged)
     open_entries = [text for issue, text in entries if issue not in settled]
     mentioned = answered.union(issue for issue, _text in entries)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signoff.app.home import expected_home
+from signoff.app.settings import Settings, load_settings
+from signoff.app.trust import context_here
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
@@ -22,34 +25,14 @@ from signoff.profiles.factories import (
     StandardsProviderFactory,
 )
 from signoff.profiles.session import ROLES
-from signoff.profiles.settings import STAGES, ProfileSettings, agent_name
+from signoff.profiles.settings import STAGES, ProfilesSection, agent_name
 
 if TYPE_CHECKING:
-    from signoff.app.settings import Settings
     from signoff.notation import CompileContext
-
-
-def context_here() -> CompileContext:
-    """Returns what finding profiles in the project around the current folder needs: no agents."""
-    from signoff.app.home import expected_home
-    from signoff.app.trust import trust_of
-    from signoff.notation import CompileContext
-
-    home, settings = expected_home(Path.cwd(), os.environ), settings_here()
-    return CompileContext(
-        root=home.root,
-        home=home.path,
-        settings=settings.sections,
-        agents={},
-        trust=trust_of(home, settings),
-    )
 
 
 def settings_here() -> Settings:
     """Returns the settings of the project around the current folder."""
-    from signoff.app.home import expected_home
-    from signoff.app.settings import load_settings
-
     return load_settings(expected_home(Path.cwd(), os.environ), os.environ)
 
 
@@ -103,7 +86,7 @@ def show(name: str, out: Output) -> None:
     """
     context = context_here()
     profile = find_profile(name, context)
-    metadata, section = profile.get_metadata(), ProfileSettings.of(context.settings)
+    metadata, section = profile.get_metadata(), ProfilesSection.of(context.settings)
     schema, options = metadata.get("context_schema") or {}, metadata.get("options") or {}
     providers = {role: section.provider_for(role) for role in ROLES.values()}
     approvers = {stage: section.stage(stage).approver for stage in STAGES}
@@ -241,7 +224,7 @@ def _check_ai(settings: Settings, key: str | None) -> Iterator[dict[str, Any]]:
     agents = known_agents(settings.agents)
     if key is not None and agent_name(key) not in (*registered, *agents):
         raise UnknownName("provider", key, [*registered, *agents])
-    section = ProfileSettings.of(settings.sections)
+    section = ProfilesSection.of(settings.sections)
     used = {section.provider_for(role) for role in ROLES.values()} | {*settings.agents, *registered}
     names = used if key is None else {agent_name(key)}
     health = check_agents(settings.agents) if names - set(registered) else {}
@@ -263,7 +246,7 @@ def _check_standards(
     """Checks the standards of one profile, or of all profiles that can be used."""
     if key is not None:
         StandardsProviderFactory.get_class(key)
-    for problem in unknown_profiles(ProfileSettings.of(context.settings), context):
+    for problem in unknown_profiles(ProfilesSection.of(context.settings), context):
         yield _check("standards", "none", False, str(problem))
     usable = [each.name for each in all_profiles(context) if each.problem is None]
     for name in [profile_name] if profile_name is not None else usable:
@@ -285,7 +268,7 @@ def _registered_problem(name: str) -> str:
 
 
 def _standards_check(profile_name: str, context: CompileContext) -> dict[str, Any]:
-    section = ProfileSettings.of(context.settings)
+    section = ProfilesSection.of(context.settings)
     name = section.standards_provider or DEFAULT_PROVIDER
     try:
         profile = find_profile(profile_name, context)

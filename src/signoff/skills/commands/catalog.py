@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
+from signoff.app.trust import context_here
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
 from signoff.core.args import Param, placeholder, value_text
 from signoff.core.workflow import Workflow
 from signoff.skills.commands.command_text import SkillPlace, first_command, option_name
-from signoff.skills.commands.project import context_here
 
 
 @click.command("list", cls=CliCommand)

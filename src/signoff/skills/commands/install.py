@@ -23,6 +23,7 @@ from typing import Any
 
 import click
 
+from signoff.app.trust import context_here
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, in_project, output_options
 from signoff.cli.output import Output
@@ -34,7 +35,6 @@ from signoff.documents.python_files import make_importable
 from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.errors import Problem, UnknownName, UsageError
 from signoff.skills.commands.command_text import SkillPlace, first_command
-from signoff.skills.commands.project import context_here
 from signoff.skills.discovery import Skill, all_skills, find_source
 from signoff.skills.stateless import keeps_state
 

@@ -14,10 +14,10 @@ from warnings import filterwarnings
 
 import click
 
+from signoff.app.trust import context_here
 from signoff.cli.options import CliCommand, project_dir_option
 from signoff.documents.python_files import describe_failure, extend_import_path, make_importable
 from signoff.errors import HandlerFailed, SignoffError, UsageError
-from signoff.skills.commands.project import context_here
 from signoff.skills.discovery import skills_folder
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from signoff.app.trust import context_here
 from signoff.cli.entry import run_command
 from signoff.cli.options import CliCommand, enter_folder, output_options, project_dir_option
 from signoff.cli.output import Output
@@ -40,7 +41,6 @@ from signoff.skills.commands.command_text import (
     page,
     when_done,
 )
-from signoff.skills.commands.project import context_here
 from signoff.skills.discovery import InvalidSkill, find_in_folder, find_source
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import (

@@ -260,7 +260,7 @@ def _review(request: Request, project: Project, run: str) -> Iterator[tuple[RunR
 @router.get("/exports", operation_id="list_formats", tags=["exports"])
 def list_formats() -> list[str]:
     """List the formats in which a run can be exported."""
-    return sorted(plugins.export_paths())
+    return sorted(plugins.paths("exports"))
 
 
 @router.get(

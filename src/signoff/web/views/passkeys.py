@@ -12,11 +12,13 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from signoff.app.next_commands import error_message
 from signoff.errors import NotAllowed, SignatureRefused, SignoffError, UsageError
 from signoff.pages.html import Content, scrollable, table, tag
-from signoff.passkeys.key_file import HEADINGS, Passkey, read_passkeys
-from signoff.passkeys.presence import (
+from signoff.passkeys.keys import (
+    HEADINGS,
+    Passkey,
     Proof,
     confirmation_options,
     created_passkey,
+    read_passkeys,
     register,
     registration_options,
 )

@@ -29,7 +29,7 @@ from signoff.documents.control_characters import CONTROL, json_text, shown_text
 from signoff.pages.html import Content, Markup, ago, join, run_path, sentence, tag, until
 from signoff.pages.markdown import is_markdown, rendered_files
 from signoff.pages.review import MOST_TEXT, review_context, shown_better, unified_html
-from signoff.passkeys.presence import signing_options
+from signoff.passkeys.keys import signing_options
 from signoff.runtime.store_port import InboxItem
 from signoff.web.route_params import Decider, FormFields, OpenProject, SentForm, followed_runs
 from signoff.web.views.frame import Live, events_path, show_page

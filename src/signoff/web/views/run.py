@@ -284,7 +284,7 @@ def _files(page: _RunPage) -> Iterator[Markup]:
     links = [tag("a", "Files of this run", href=run_path(row.name, "files"))]
     links += [
         tag("a", f"Export as {form}", href=run_path(row.name, "export", form))
-        for form in sorted(plugins.export_paths())
+        for form in sorted(plugins.paths("exports"))
     ]
     yield tag("ul", [tag("li", link) for link in links], class_="links")
     ways_on = remedies(row.name, row.status, page.run.timeline.state.stop_reason, row.due_at)

@@ -11,7 +11,7 @@ import pytest
 
 from signoff.app.project import Project
 from signoff.core.requests import Approval, Choice, ItemState
-from signoff.passkeys.key_file import read_passkeys
+from signoff.passkeys.keys import read_passkeys
 from signoff.web.access import Access
 from tests.software_authenticator import ORIGIN, SoftwareAuthenticator, register_passkey
 from tests.unit.web.page_reader import PageReader

@@ -7,14 +7,16 @@ import pytest
 
 from signoff.app.home import Home
 from signoff.errors import SignatureRefused
-from signoff.passkeys.key_file import Passkey, read_passkeys, remove_passkey
-from signoff.passkeys.presence import (
+from signoff.passkeys.keys import (
+    Passkey,
     Proof,
     check_trust,
     confirmation_options,
     created_passkey,
+    read_passkeys,
     register,
     registration_options,
+    remove_passkey,
 )
 from tests.software_authenticator import ORIGIN, SoftwareAuthenticator, register_passkey
 

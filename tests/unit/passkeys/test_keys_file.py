@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import ConfigError, NameTaken, UnknownName
-from signoff.passkeys.key_file import (
+from signoff.passkeys.keys import (
     Passkey,
     add_passkey,
     read_passkeys,
