@@ -15,6 +15,7 @@ from typing import Any
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage, amount_of
 from signoff.documents import bounded
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.documents.lenient_json import NotJson, load, strip_code_fence
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import with_usage
@@ -160,16 +161,6 @@ def refuse_edits(request: AgentRequest, label: str) -> None:
         raise AgentBadRequest(
             f"{label} cannot edit files; use an agent that can, such as claude, codex or gemini"
         )
-
-
-def replace_lone_surrogates(text: str) -> str:
-    """Joins surrogate pairs and replaces surrogates without a partner.
-
-    A cut-off emoji or a badly decoded byte cannot be sent as UTF-8.
-    """
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class StreamedAnswer:

@@ -17,7 +17,6 @@ from signoff.agents.answer import (
     as_dict,
     as_list,
     as_text,
-    replace_lone_surrogates,
     sum_of_counts,
     token_count,
     with_schema,
@@ -27,6 +26,7 @@ from signoff.agents.headless import HeadlessAgent, OutputReader, probe
 from signoff.agents.kinds import BUNDLED
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage, amount_of
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import AgentBadOutput, AgentError, ConfigError
 from signoff.runtime.ports import Capabilities
 

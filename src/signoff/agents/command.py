@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from signoff.agents.answer import cached_count, replace_lone_surrogates, with_schema
+from signoff.agents.answer import cached_count, with_schema
 from signoff.agents.base import Health
 from signoff.agents.failures import find_reset_time, redact_line
 from signoff.agents.headless import HeadlessAgent, Job, ProgramReply, Transcript, find_program
@@ -35,6 +35,7 @@ from signoff.agents.options import one_of
 from signoff.agents.workspace import settings_folder
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.spend import USAGE_AMOUNTS, Usage
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.documents.regular_files import read_regular
 from signoff.errors import (
     AgentAuth,

@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
+from signoff.agents.answer import ModelAnswer, judge, refuse_edits
 from signoff.agents.base import Health
 from signoff.agents.failures import (
     ServerRefusal,
@@ -33,6 +33,7 @@ from signoff.agents.failures import (
 )
 from signoff.agents.options import positive_seconds
 from signoff.core.effects import AgentRequest, Reply
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import (
     AgentAuth,
     AgentBadRequest,

@@ -31,7 +31,6 @@ from signoff.agents.answer import (
     chat_messages,
     judge,
     refuse_edits,
-    replace_lone_surrogates,
 )
 from signoff.agents.base import Health
 from signoff.agents.headless import MAX_OUTPUT_BYTES, Job, LineSplitter, run_program
@@ -39,6 +38,7 @@ from signoff.agents.options import non_negative, positive_seconds, whole_number
 from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.spend import Usage
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
 from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.effect_errors import with_usage

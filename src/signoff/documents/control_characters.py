@@ -69,3 +69,13 @@ def escape_controls(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Joins surrogate pairs and replaces surrogates without a partner.
+
+    A cut-off emoji or a badly decoded byte cannot be sent as UTF-8.
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -30,7 +30,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-from signoff.agents.answer import replace_lone_surrogates
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.documents.lenient_json import NotJson, find_objects, load
 from signoff.errors import AgentBadOutput
 from signoff.review.adjudication import Verdict

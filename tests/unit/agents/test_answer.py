@@ -5,7 +5,6 @@ from signoff.agents.answer import (
     ModelAnswer,
     StreamedAnswer,
     judge,
-    replace_lone_surrogates,
 )
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
@@ -32,20 +31,6 @@ def test_an_invalid_answer_is_refused_and_still_billed(answer: ModelAnswer, prob
         judge(paid, SCHEMA)
 
     assert usage_of(raised.value) == Usage(3, 4)
-
-
-def test_a_split_surrogate_pair_is_joined() -> None:
-    """Servers may split a stream in the middle of an emoji."""
-    assert replace_lone_surrogates("\ud83d" + "\ude00") == "\U0001f600"
-
-
-@pytest.mark.parametrize("text", ["cut \ud83d off", "\udc80", "\ude00\ud83d"])
-def test_a_lone_surrogate_is_replaced(text: str) -> None:
-    """It cannot be encoded as UTF-8."""
-    whole = replace_lone_surrogates(text)
-
-    assert len(whole) == len(text)
-    assert whole.encode("utf-8")
 
 
 def test_streamed_pieces_are_displayed_and_collected() -> None:

@@ -2,7 +2,13 @@ import json
 
 import pytest
 
-from signoff.documents.control_characters import CONTROL, escape_controls, json_text, shown_text
+from signoff.documents.control_characters import (
+    CONTROL,
+    escape_controls,
+    json_text,
+    replace_lone_surrogates,
+    shown_text,
+)
 
 HOSTILE = "".join(map(chr, [*range(0xA0), 0x061C, 0x200E, 0x200F])) + "\u202a\u202e\u2066\u2069"
 
@@ -44,3 +50,17 @@ def test_half_an_emoji_can_be_written_to_any_file() -> None:
 )
 def test_no_entry_of_a_shown_list_can_pass_for_another(value: object, text: str) -> None:
     assert shown_text(value) == text
+
+
+def test_a_split_surrogate_pair_is_joined() -> None:
+    """Servers may split a stream in the middle of an emoji."""
+    assert replace_lone_surrogates("\ud83d" + "\ude00") == "\U0001f600"
+
+
+@pytest.mark.parametrize("text", ["cut \ud83d off", "\udc80", "\ude00\ud83d"])
+def test_a_lone_surrogate_is_replaced(text: str) -> None:
+    """It cannot be encoded as UTF-8."""
+    whole = replace_lone_surrogates(text)
+
+    assert len(whole) == len(text)
+    assert whole.encode("utf-8")
