@@ -177,7 +177,7 @@ BLAMED = {
         "postconditions: [result.n.size() > 0]",
         10,
         2,
-        "(result.n is a whole number)",
+        "result.n is a whole number, not a text or a list or an object",
     ),
     "a branch on a missing key": (
         "next: {condition: result.q > 0, on_true: later, on_false: work}",
@@ -198,7 +198,7 @@ BLAMED = {
         1,
         LATER,
     ),
-    "types that do not fit": ("postconditions: ['result.n > 1 + \"a\"']", 10, 2, "do not fit"),
+    "types that never fit": ("postconditions: ['result.n > 1 + \"a\"']", 1, 1, "do not fit"),
     "an unknown function": ("postconditions: [sice(result.n) > 0]", 1, 1, "'sice'"),
     "items": (
         "parallel: true\n    parallel_key: list\n    postconditions: [results.later.n > 0]",
