@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -87,8 +88,7 @@ class ProfileRegistry(Generic[T]):
         path = cls.built_in.get(key)
         if path is None:
             raise UnknownName(cls.kind, key, cls.keys())
-        module, _, name = path.partition(":")
-        implementation: type[T] = getattr(import_module(module), name)
+        implementation: type[T] = resolve_name(path)
         return implementation
 
     @classmethod

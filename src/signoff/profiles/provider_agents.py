@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 from signoff.agents.base import health_of
@@ -94,9 +94,8 @@ class AgentProvider(AIProvider):
 
     def __init__(self, name: str) -> None:
         """`name` is one of the agents that need no settings."""
-        module, _, attribute = WITHOUT_SETTINGS[name].partition(":")
         self._name = name
-        self._agent: Agent = getattr(import_module(module), attribute)()
+        self._agent: Agent = resolve_name(WITHOUT_SETTINGS[name])()
 
     def validate(self) -> None:
         """Raises `ProviderError` if the agent is not ready."""

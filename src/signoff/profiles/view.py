@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from signoff.core.digest import text_digest
-from signoff.core.outcome import Status
+from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.run_state import RunState
 from signoff.notation import RunReport
 from signoff.profiles.session import (
@@ -29,15 +29,14 @@ from signoff.profiles.transitions import (
 )
 from signoff.store.rundir.layout import Layout, ShownRun
 
+_FAILED = (WorkflowPhase.ERROR, WorkflowStatus.ERROR)
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
+    # Whatever else ends a run ends its session with an error; only the limit of rounds does not.
+    **dict.fromkeys(
+        set(Status) - NOT_ENDED - {Status.LIMIT}, (WorkflowPhase.ERROR, WorkflowStatus.ERROR)
+    ),
     Status.COMPLETED: (WorkflowPhase.COMPLETE, WorkflowStatus.SUCCESS),
     Status.CANCELLED: (WorkflowPhase.CANCELLED, WorkflowStatus.CANCELLED),
-    Status.FAILED: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
-    Status.BUDGET: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
-    Status.REJECTED: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
-    Status.NOT_CONVERGING: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
-    Status.FINDINGS: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
-    Status.INCOMPLETE: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
 }
 """The phase of a session that has ended; at the round limit it stays where it was."""
 

@@ -39,7 +39,6 @@ FOLDER = "skills"
 """The folder of the project's own skills in its home."""
 
 _LIBRARY_FOLDER = Path(__file__).with_name("library")
-_ASSIGNMENT = re.compile(rf"^{NAME}\b[^=\n]*=", re.MULTILINE)
 _MODULE = re.compile(rf"[A-Za-z_][\w.]*:{NAME}")
 
 
@@ -256,9 +255,10 @@ def _library_files() -> list[Path]:
 def _read(files: Iterable[Path]) -> Iterator[SkillSource]:
     """Yields the skills among files, as their sources show them."""
     for path in files:
-        in_library = path.parent == _LIBRARY_FOLDER
-        source = _library_source(path) if in_library else _own_source(path)
-        if source is not None:
+        if path.parent == _LIBRARY_FOLDER and path.stem != "__init__":
+            # Modules of the library are named after their skills, which a test checks.
+            yield SkillSource(path.stem.replace("_", "-"), "library", path=path)
+        elif (source := _own_source(path)) is not None:
             yield source
 
 
@@ -267,13 +267,6 @@ def _usable(sources: Iterable[SkillSource], problems: list[Problem]) -> list[Ski
     found = checked_names(sources, "skill")
     problems += dict.fromkeys(each.problem for each in found if each.problem is not None)
     return [each for each in found if each.problem is None]
-
-
-def _library_source(path: Path) -> SkillSource | None:
-    # Modules of the library are named after their skills, which a test checks.
-    if not _ASSIGNMENT.search(path.read_text("utf-8")):
-        return None
-    return SkillSource(path.stem.replace("_", "-"), "library", path=path)
 
 
 def _own_source(path: Path) -> SkillSource | None:

@@ -21,20 +21,12 @@ RESPONSE_SECONDS = 30.0
 """Reading all files may take this long; the folder may be on a network."""
 
 
-class RootSection(Section):
-    """The nested form of `root`."""
-
-    root: Path = Field(description="the folder of the standards")
-
-
 class FolderConfig(Section):
     """The configuration that all providers with a folder have."""
 
     provider: str = ""
     """The key of the provider, for the engine."""
-    root: Path | None = Field(None, description="the folder of the standards")
-    standards: RootSection | None = None
-    """`standards: {root: ...}` is the same as `root: ...`."""
+    root: Path = Field(description="the folder of the standards")
     scope: str = ""
     """The scope to use; by default the `scope` of the context."""
 
@@ -91,14 +83,11 @@ class FolderStandards(StandardsProvider, Generic[C]):
 
     def _problem(self, config: C) -> str:
         """Returns what is wrong with a configuration as a whole; empty if nothing is."""
-        if (config.root is None) == (config.standards is None):
-            return "root is missing, or stated twice"
         root = self._root(config)
         return "" if root.is_dir() else f"the folder {root} does not exist"
 
     def _root(self, config: C) -> Path:
-        root = config.standards.root if config.standards else config.root
-        own = os.path.expanduser(root or "")  # noqa: PTH111  # raises for no user, unlike Path's
+        own = os.path.expanduser(config.root)  # noqa: PTH111  # raises for no user, unlike Path's
         return Path(self.folder, own).resolve()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 
 import click
 
@@ -35,8 +35,7 @@ class SkillGroup(Group):
         """Imports one command."""
         if cmd_name not in MODULES:
             return None
-        module, _, name = MODULES[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(f"{__name__}.{module}"), name)
+        command: click.Command = resolve_name(f"{__name__}.{MODULES[cmd_name]}")
         return command
 
 

@@ -93,7 +93,6 @@ def test_a_file_outside_the_folder_is_refused(tmp_path: Path, name: str) -> None
     ("changes", "why"),
     [
         ({"root": None}, "root is missing"),
-        ({"standards": {"root": "x"}}, "stated twice"),
         ({"root": "gone"}, "does not exist"),
         ({"scopes": None}, "scopes is missing"),
         ({"layer_standards": None}, "layer_standards is missing"),
@@ -113,17 +112,6 @@ def test_a_wrong_configuration_is_refused_before_anything_is_read(
         standards.validate()
     with pytest.raises(ProviderError, match=why):
         standards.create_bundle({"scope": "domain"})
-
-
-def test_the_root_may_be_nested_and_relative(tmp_path: Path) -> None:
-    """Relative paths start in the project."""
-    provider(tmp_path)
-    config = {"standards": {"root": "standards"}, "scopes": SCOPES, "layer_standards": LAYERS}
-
-    standards = StandardsProviderFactory.create("scoped-layer-fs", config, folder=tmp_path)
-
-    standards.validate()
-    assert "Rules for entity." in standards.create_bundle({"scope": "domain"})
 
 
 def test_an_empty_configuration_gives_an_empty_bundle() -> None:

@@ -150,7 +150,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ({"file": []}, "unknown key 'file'"),
         ({"files": "jpa.rules.yml"}, "files"),
         ({"scopes": {"a": {}}, "prefixes": ["JPA"]}, "belong in the scopes"),
-        ({"root": None}, "root is missing"),
+        ({"root": None}, "root is None"),
     ],
 )
 def test_a_wrong_configuration_is_refused(tmp_path: Path, config: Any, why: str) -> None:
