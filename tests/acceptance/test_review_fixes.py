@@ -121,7 +121,7 @@ def test_a_fix_cannot_dismiss_a_finding_with_a_comment(
     review_project: ReviewProject, by: str
 ) -> None:
     """Otherwise the next review of the file would be green."""
-    edit = {"edit": {**EDIT, "text": IGNORES}} if by != "the fixer" else {}
+    edit: dict[str, Any] = {"edit": {**EDIT, "text": IGNORES}} if by != "the fixer" else {}
     review_project.script(
         finds(issue("docs/b.md", **edit)),
         {"step": "fix", "text": "ok", "files": {"b.md": IGNORES}},
