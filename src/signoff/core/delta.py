@@ -15,8 +15,6 @@ from typing import Any
 from signoff.core.frozen import FrozenDict, FrozenList, as_key, freeze
 from signoff.errors import BadHandlerResult, NotSerialisable
 
-_EMPTY = FrozenList()
-
 SET, APPEND, REVISE, ITEMS = "set", "append", "revise", "items"
 
 Delta = dict[str, dict[str, Any]]
@@ -74,7 +72,7 @@ def apply(state: Mapping[str, Any], delta: Delta) -> FrozenDict:
         after[key] = freeze(value)
     for key, tail in delta.get(APPEND, {}).items():
         # A new list, never the old one grown in place: another key may have the same list.
-        after[key] = after.get(key, _EMPTY).followed_by(freeze(tail))
+        after[key] = FrozenList([*after.get(key, ()), *freeze(tail)])
     for key, changes in delta.get(REVISE, {}).items():
         after[key] = _revised(after.get(key, {}), changes)
     return FrozenDict(after)
@@ -127,8 +125,7 @@ def _extends(old: FrozenList, new: list[Any]) -> bool:
     if len(new) < len(old):
         return False
     head = new[: len(old)]
-    if old.only_texts:
-        return old == head
+    # Most handlers return the items they were given, so most comparisons end with their identity.
     return all(map(is_, old, head)) or _same(old, head)
 
 

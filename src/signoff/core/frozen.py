@@ -38,27 +38,9 @@ def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
 class FrozenList(list[Any]):
     """A read-only list; a copy of it is an ordinary list."""
 
-    __slots__ = ("_texts",)
-    _texts: bool
+    __slots__ = ()
     append = extend = insert = pop = remove = clear = sort = reverse = _refuse
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-
-    @property
-    def only_texts(self) -> bool:
-        """Whether it holds nothing but texts, for which equal means the same JSON value."""
-        try:
-            return self._texts
-        except AttributeError:
-            self._texts = _are_texts(self)
-            return self._texts
-
-    def followed_by(self, tail: FrozenList) -> FrozenList:
-        """Returns a new list of these items and those."""
-        longer = FrozenList(self)
-        list.extend(longer, tail)
-        # Computed from the two parts, so that a growing list is not scanned again at every step.
-        longer._texts = self.only_texts and _are_texts(tail)
-        return longer
 
     def __deepcopy__(self, _memo: object) -> list[Any]:
         """Returns an ordinary list that can be changed."""
@@ -67,10 +49,6 @@ class FrozenList(list[Any]):
     def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
         """Pickles as an ordinary list."""
         return list, (list(self),)
-
-
-def _are_texts(items: list[Any]) -> bool:
-    return all(type(item) is str for item in items)
 
 
 class FrozenDict(dict[str, Any]):

@@ -5,13 +5,12 @@ Ordinary commits do not: the server commits transactions that notify one after t
 processes together would make only a fifth of the commits.
 
 A message means "look again" and carries no data. A lost one costs time and nothing else, because
-subscribers still poll now and then. Poolers in transaction mode lose all of them, so the listener
-sends a probe to itself to find out.
+subscribers still poll now and then. Poolers in transaction mode lose all of them; one is recognized
+when the store is opened, and then nothing listens.
 """
 
 from __future__ import annotations
 
-import secrets
 import selectors
 import signal
 import socket
@@ -19,22 +18,17 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.databases import driver
 from signoff.errors import StoreError
 from signoff.runtime.store_port import Topic
-from signoff.store.postgres.connection import ServerConnection, ServerSession
+from signoff.store.postgres.connection import ServerConnection
 from signoff.store.postgres.queries import channel_of
 
 if TYPE_CHECKING:
     import psycopg
 
-PROBE_SECONDS = 5.0
-"""How long a message to oneself may take before nothing is expected to arrive at all."""
-PROBE_AGAIN_SECONDS = 60.0
-"""How long until the next try, where it did not arrive."""
 _RETRY_SECONDS = 1.0
 _JOIN_SECONDS = 2.0
 _ALL = frozenset(Topic)
@@ -95,28 +89,13 @@ class ServerListener:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         with woken:
             while not self._closed:
-                pause = _RETRY_SECONDS
                 # While the server restarts or fails over, subscribers poll.
                 with suppress(driver().Error, StoreError), self._server.another() as db:
-                    mailbox = _Mailbox(db, woken)
-                    if self._listens(mailbox):
-                        self._hear(mailbox)
-                    pause = PROBE_AGAIN_SECONDS
+                    db.execute(f'LISTEN "{self._channel}"')
+                    self._hear(_Mailbox(db, woken))
                 if self._live.is_set():
                     self._become(live=False)
-                    pause = _RETRY_SECONDS
-                _wait([woken], pause)
-
-    def _listens(self, mailbox: _Mailbox) -> bool:
-        """Begins to listen; tells whether a message to oneself arrives."""
-        mailbox.db.execute(f'LISTEN "{self._channel}"')
-        token = secrets.token_hex(8)
-        self._server.perform(partial(_notify, self._channel, token), 0.0)
-        until = monotonic() + PROBE_SECONDS
-        while (left := until - monotonic()) > 0 and not self._closed:
-            if token in mailbox.messages(left):
-                return True
-        return False
+                _wait([woken], _RETRY_SECONDS)
 
     def _hear(self, mailbox: _Mailbox) -> None:
         self._become(live=True)
@@ -161,10 +140,6 @@ class _Mailbox(NamedTuple):
 class _Subscription(NamedTuple):
     topics: frozenset[Topic]
     hear: Callable[[], object]
-
-
-def _notify(channel: str, message: str, session: ServerSession) -> None:
-    session.rows("SELECT pg_notify($1, $2)", [channel, message])
 
 
 def _wait(sources: Sequence[Any], seconds: float | None) -> None:
