@@ -105,6 +105,12 @@ def scrollable(label: str, *parts: Content) -> Markup:
     return tag("div", parts, class_="card scroll", tabindex=0, role="group", aria_label=label)
 
 
+def folded(title: str, amount: str, *parts: Content, **attributes: str | bool | None) -> Markup:
+    """Returns parts below a line that unfolds them; `amount` says how much there is."""
+    summary = tag("summary", title, tag("span", f" · {amount}", class_="soft"))
+    return tag("details", summary, parts, **attributes)
+
+
 def tile(value: str, label: str) -> Markup:
     """Returns one figure with its label."""
     return tag("div", tag("b", value), tag("span", label), class_="tile")

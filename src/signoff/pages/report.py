@@ -15,6 +15,7 @@ from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.pages.html import (
     Content,
     Markup,
+    folded,
     join,
     moment,
     scrollable,
@@ -134,15 +135,12 @@ def _changes(history: ReviewHistory) -> Iterator[Markup]:
         hunks = [hunk for found in changes.values() for hunk in found]
         added, removed = sum(h.added for h in hunks), sum(h.removed for h in hunks)
         how = f"by {after.agent}" if after.agent else "by exact edits, without an agent"
-        summary = tag(
-            "summary", f"Round {after.round}",
-            tag("span", f" · {how} · +{added} -{removed}", class_="soft"),
-        )  # fmt: skip
         files: list[Content] = []
         for path, found in changes.items():
             files.append(tag("h3", history.name_of(path), class_="mono") if path else None)
             files += [hunk_html(hunk, by_id) for hunk in found]
-        yield tag("details", summary, files, open=len(pairs) <= 6, class_="card")
+        amount = f"{how} · +{added} -{removed}"
+        yield folded(f"Round {after.round}", amount, files, open=len(pairs) <= 6, class_="card")
 
 
 def status_words(status: Status, history: ReviewHistory | None) -> str:
@@ -197,9 +195,8 @@ def who_read(timeline: Timeline, history: ReviewHistory | None) -> Iterator[Mark
     }
     for title, entries in parts.items():
         if entries:
-            summary = tag("summary", title, tag("span", f" · {len(entries)}", class_="soft"))
             rows = [tag("li", tag("code", name), f": {words}") for name, words in entries]
-            yield tag("details", summary, tag("ul", rows), open=title == "Not read")
+            yield folded(title, str(len(entries)), tag("ul", rows), open=title == "Not read")
 
 
 def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:
@@ -212,14 +209,8 @@ def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:
         ]
     for decision in timeline.decisions:
         words = describe_answer({**asdict(decision), "by": ""})
-        rows.append(
-            (
-                decision.at,
-                f"{decision.step} ({RequestKind(decision.kind).word})",
-                decision.by or "a human",
-                words,
-            )
-        )
+        where = f"{decision.step} ({RequestKind(decision.kind).word})"
+        rows.append((decision.at, where, decision.by or "a human", words))
     # Judges and humans take turns, and a reader follows who answered whom.
     rows.sort(key=lambda row: row[0])
     cells = [(moment(at), *others) for at, *others in rows]

@@ -18,6 +18,7 @@ from signoff.pages.html import (
     Content,
     Markup,
     cut,
+    folded,
     join,
     one_line,
     run_path,
@@ -79,8 +80,8 @@ def finding_groups(
             address = f"{run_path(run, 'findings')}#group-{status.value}"
             more = tag("p", tag("a", words, href=address))
         unfolded = is_open or (not run and (len(groups) <= 20 or status is FindingStatus.DISMISSED))
-        summary = tag("summary", title, tag("span", f" · {len(found):,}", class_="soft"))
-        yield tag("details", summary, cards, more, open=unfolded, id=f"group-{status.value}")
+        place = f"group-{status.value}"
+        yield folded(title, f"{len(found):,}", cards, more, open=unfolded, id=place)
 
 
 def finding_html(
@@ -109,9 +110,8 @@ def finding_html(
     parts += _decision(history, finding)
     parts.append(_path(finding))
     parts.append(_equal(history, group, current))
-    return tag(
-        "article", parts, id=f"f-{finding.id}", class_=f"card finding s-{finding.severity.key}"
-    )
+    style = f"card finding s-{finding.severity.key}"
+    return tag("article", parts, id=f"f-{finding.id}", class_=style)
 
 
 def _finding_line(history: ReviewHistory, group: Sequence[Finding]) -> Markup:
@@ -169,12 +169,10 @@ def marked_text(
         spans = [(*_span(text, found), each) for each, found in quotes if found is not None]
         if path:
             yield tag("h3", history.name_of(path), class_="mono")
-        shown = text[:MOST_TEXT]
-        yield tag("pre", _highlighted(shown, spans))
-        if len(shown) < len(text):
-            yield tag(
-                "p", f"The rest of the text ({len(text) - len(shown):,} characters) is not shown."
-            )
+        yield tag("pre", _highlighted(text[:MOST_TEXT], spans))
+        rest = len(text) - MOST_TEXT
+        if rest > 0:
+            yield tag("p", f"The rest of the text ({rest:,} characters) is not shown.")
 
 
 def _evidence(history: ReviewHistory, finding: Finding) -> Markup | None:
@@ -191,9 +189,8 @@ def _evidence(history: ReviewHistory, finding: Finding) -> Markup | None:
     # A quote from a minified file would bring its line of a megabyte with it.
     if lines.count("\n") >= MOST_LINES or len(lines) > LONGEST_LINE:
         return tag("pre", tag("mark", cut(finding.quote)))
-    return tag(
-        "pre", text[first:start], tag("mark", text[start:end]), text[end : first + len(lines)]
-    )
+    marked = tag("mark", text[start:end])
+    return tag("pre", text[first:start], marked, text[end : first + len(lines)])
 
 
 def _decision(history: ReviewHistory, finding: Finding) -> Iterator[Markup]:

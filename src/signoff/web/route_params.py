@@ -116,26 +116,21 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def _operator(request: Request) -> Caller:
-    return _need(request, AccessScope.OPERATE)
+def _needs(scope: AccessScope) -> Callable[[Request], Caller]:
+    def need(request: Request) -> Caller:
+        caller = caller_of(request)
+        refusal = missing_scope(caller, scope)
+        if refusal is not None:
+            raise NotAllowed(refusal.message, remedy=refusal.remedies)
+        return caller
 
-
-def _decider(request: Request) -> Caller:
-    return _need(request, AccessScope.DECIDE)
-
-
-def _need(request: Request, scope: AccessScope) -> Caller:
-    caller = caller_of(request)
-    refusal = missing_scope(caller, scope)
-    if refusal is not None:
-        raise NotAllowed(refusal.message, remedy=refusal.remedies)
-    return caller
+    return need
 
 
 # A session has every scope; a token has the one it was made with.
-Operator = Annotated[Caller, Depends(_operator)]
+Operator = Annotated[Caller, Depends(_needs(AccessScope.OPERATE))]
 """May start, cancel and resume runs."""
-Decider = Annotated[Caller, Depends(_decider)]
+Decider = Annotated[Caller, Depends(_needs(AccessScope.DECIDE))]
 """May answer requests; never an agent."""
 
 

@@ -154,12 +154,6 @@ def test_all_mistakes_are_reported_together_with_what_is_valid(tmp_path: Path) -
     assert error.value.problems[2].remedy == "valid: A, B"
 
 
-def test_a_template_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    """The author has to know which file is missing."""
-    with pytest.raises(InvalidTemplate, match=r"plan\.md: does not exist"):
-        render_template(tmp_path / "plan.md", {})
-
-
 def test_includes_start_at_the_including_file(tmp_path: Path) -> None:
     """Templates in folders can be moved together."""
     write(
@@ -191,14 +185,6 @@ def test_an_included_text_ends_where_the_line_of_its_tag_ends(tmp_path: Path) ->
     write(tmp_path, a="two\n", e="")
 
     assert render_template(tmp_path / "main.md", {}) == "one\ntwo\nthree [two]\nfour\n"
-
-
-def test_a_diamond_renders(tmp_path: Path) -> None:
-    """Two parts may use the same third one."""
-    write(tmp_path, main="{{include: a.md}}{{include: b.md}}", a="a{{include: c.md}}")
-    write(tmp_path, b="b{{include: c.md}}", c="c")
-
-    assert render_template(tmp_path / "main.md", {}) == "acbc"
 
 
 @pytest.mark.parametrize(

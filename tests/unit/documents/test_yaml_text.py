@@ -1,7 +1,6 @@
 import pytest
 
 from signoff.documents.yaml_text import (
-    LONGEST_CACHED,
     Document,
     newer_version,
     read_mapping,
@@ -45,26 +44,6 @@ def test_values_come_out_plain() -> None:
     }
     kinds = [type(content[key]) for key in "abcdg"]
     assert kinds == [str, int, float, bool, str]
-
-
-def test_the_same_text_read_again_is_a_document_of_its_own() -> None:
-    """A caller that completes the settings it has read would change those of the next one."""
-    first, second = read("a: {b: [1]}\n"), read("a: {b: [1]}\n")
-
-    first.content["a"]["b"].append(2)
-
-    assert second.content == {"a": {"b": [1]}} == read("a: {b: [1]}\n").content
-    assert second.at(("a", "b")) == "file.yaml:1"
-
-
-def test_a_long_text_is_read_like_a_short_one() -> None:
-    """Long texts are not cached, so they take a path of their own."""
-    long = "x" * LONGEST_CACHED
-
-    document = read(f"a: {long}\nb: [1]\n")
-
-    assert document.content == {"a": long, "b": [1]}
-    assert document.at(("b",)) == "file.yaml:2"
 
 
 def test_every_value_knows_its_line() -> None:

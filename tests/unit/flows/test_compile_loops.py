@@ -22,18 +22,6 @@ from tests.unit.flows.harness import (
 )
 
 
-async def test_the_reviews_are_stored_before_a_human_is_asked_about_them(tmp_path: Path) -> None:
-    """The human needs the reviews and the findings before the answer, not after it."""
-    the_flow = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
-    claude = ScriptedAgent(["Text.", fails(issue("bad"))])
-
-    result = await play(the_flow, {"claude": claude}, tmp_path)
-
-    (critique,) = result.state["critiques_by_step"]["critique"]
-    assert critique["issues"][0]["finding"] == "bad"
-    assert [each["finding"] for each in result.state["findings"]["entries"]] == ["bad"]
-
-
 async def test_every_round_may_ask_a_human_even_if_the_review_is_the_last_step(
     tmp_path: Path,
 ) -> None:

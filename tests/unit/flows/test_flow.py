@@ -47,13 +47,6 @@ def test_the_first_level_that_names_an_agent_decides(
     assert select_reviewers(step, constraint, routing, ["claude"]) == (agents, by)
 
 
-def test_a_critic_named_twice_reviews_once() -> None:
-    """A doubled name would be paid for twice."""
-    routing = RoutingConfig(default_agents=("a", "b", "a"))
-
-    assert select_reviewers(None, PLAIN, routing, [])[0] == ("a", "b")
-
-
 def test_a_rule_without_agents_leaves_the_choice_to_the_next() -> None:
     """A constraint without critics would pass without a review."""
     routing = RoutingConfig(
@@ -72,8 +65,3 @@ def test_globs_are_case_sensitive_on_every_system() -> None:
     )
 
     assert select_reviewers(None, PLAIN, routing, [])[0] == ("by-default",)
-
-
-def test_a_flow_without_any_agent_gets_a_reason() -> None:
-    """The caller refuses such a flow; the reason must be right."""
-    assert select_reviewers(None, PLAIN, RoutingConfig(), []) == ((), "no agent is named")

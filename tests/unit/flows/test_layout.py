@@ -8,7 +8,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.flows.layout import FlowLayout
 from signoff.store.rundir.directory import RunDirectory
@@ -182,19 +181,6 @@ def test_constraints_with_the_same_long_prefix_are_all_shown() -> None:
 
     texts = [text.decode() for path, text in files.items() if path.startswith("constraints/")]
     assert [f"{long}-1" in texts[0], f"{long}-2" in texts[1]] == [True, True]
-
-
-def test_the_answer_of_a_human_is_a_line_of_its_own(tmp_path: Path, story: Story) -> None:
-    """Readers of the thread have to see who decided."""
-    form = {"kind": "question", "prompt": "Ship it?"}
-    waits = ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", form)
-    answer = {"value": "no", "text": "too long", "by": "ann", "at": 0.0}
-
-    story.begin().commit(waits).commit(ev.EffectFinished(EffectId("wait#1"), answer))
-
-    (line,) = Shelf(tmp_path, story).look().thread
-    assert (line["phase"], line["role"], line["step_name"]) == ("human", "human", "draft")
-    assert (line["question"], line["answer"], line["by"]) == ("Ship it?", "no", "ann")
 
 
 def test_a_refinement_at_the_round_limit_is_shown_once(tmp_path: Path, story: Story) -> None:

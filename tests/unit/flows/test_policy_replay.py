@@ -1,6 +1,5 @@
 """Tests of another policy on recorded steps of a run."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -181,25 +180,3 @@ def test_a_run_diverges_at_the_first_step_with_another_result() -> None:
     )
 
     assert tried(first, judge, later, under=strict).parts_at == "round 1, step judge"
-
-
-def test_a_run_that_would_not_have_diverged_reports_that() -> None:
-    """An empty report would leave open whether anything was checked."""
-    first, state = reviewed(issue("HIGH", "halt"))
-    judge = judged(state, Verdict.REWRITE, AdjudicationDecision("clear-001"))
-
-    result = tried(first, judge)
-
-    assert result.parts_at == ""
-    content = result.to_json()
-    assert (content["changed"], content["parts_at"]) == (False, None)
-    assert (len(content["findings"]), len(content["verdicts"])) == (1, 1)
-    assert json.loads(json.dumps(content)) == content
-
-
-def test_judges_the_other_policy_does_not_know_are_left_out() -> None:
-    """A whole flow file with other steps is a policy, too."""
-    first, state = reviewed(issue("HIGH", "halt"))
-    judge = judged(state, Verdict.APPROVED)
-
-    assert tried(first, judge, under=policy(*STEPS[:2])).verdicts == ()

@@ -30,14 +30,6 @@ def after(*rounds: int) -> dict[str, Any]:
     return {"rounds": summaries, "findings": ledger.to_json()}
 
 
-def test_a_single_round_needs_no_plot_at_its_end() -> None:
-    """It is in the details."""
-    flow_report = report(after(2), {})
-
-    assert flow_report.summary == ""
-    assert "round" in flow_report.details
-
-
 def test_open_findings_are_listed_the_worst_first_and_bounded() -> None:
     """A hundred findings must not push the next command off the screen."""
     flow_report = report(after(100), {})

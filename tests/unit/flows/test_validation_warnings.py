@@ -1,5 +1,5 @@
 from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep, with_ids
-from signoff.flows.sections import ConstraintConfig, Goal, PriorityRoute, RoutingConfig, RoutingRule
+from signoff.flows.sections import ConstraintConfig, PriorityRoute, RoutingConfig, RoutingRule
 from signoff.flows.validation import flow_warnings
 from signoff.review.constraint import Constraint, ConstraintBehavior
 from tests.unit.flows.harness import changed
@@ -14,11 +14,6 @@ TONE = [Constraint("tone", priority=5)]
 
 def warnings(config: GenflowConfig, constraints: list[Constraint]) -> list[str]:
     return [warning.what for warning in flow_warnings(config, constraints)]
-
-
-def test_the_usual_flow_has_no_warnings() -> None:
-    """Warnings about nothing are not read."""
-    assert warnings(USUAL, TONE) == []
 
 
 def test_patterns_that_match_nothing_are_reported() -> None:
@@ -109,10 +104,3 @@ def test_a_flow_that_no_approval_ends_is_reported() -> None:
     assert warnings(changed(USUAL, workflow=endless), TONE) == [
         "no verdict ends a run: it ends at its round limit"
     ]
-
-
-def test_a_goal_that_looks_like_a_file_is_reported() -> None:
-    """No user wants an artifact about the words `goal.yaml`."""
-    config = changed(USUAL, goal=Goal(goal="goal.yaml\n"))
-
-    assert warnings(config, TONE) == ["goal is the text 'goal.yaml', not the file of that name"]

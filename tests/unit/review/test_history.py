@@ -12,7 +12,6 @@ from signoff.review.history import (
     ReviewHistory,
     Round,
     Version,
-    change_to_json,
     describe_result,
     describe_status,
     finding_to_json,
@@ -186,11 +185,3 @@ def test_programs_get_the_place_the_status_and_the_edit_of_a_finding() -> None:
     assert plain["history"] == [[1, "new"], [2, "fixed"]]
     assert "label" not in plain, "one field says what became of it"
     assert plain["edit"] == {"kind": "replace"}
-
-
-def test_programs_get_the_hunks_of_a_change() -> None:
-    """With the findings that each of them answers."""
-    plain = change_to_json(HISTORY, *HISTORY.versions[:2])
-
-    assert (plain["round"], plain["from"], plain["to"], plain["agent"]) == (1, 1, 2, None)
-    assert plain["files"][0]["hunks"][0]["findings"] == ["a"]

@@ -6,7 +6,7 @@ import pytest
 from signoff.core.effects import Reply
 from signoff.core.severity import Severity
 from signoff.review.adjudication import Adjudication, Pursuit, Verdict
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import Critique, Overall
 from signoff.review.parsing import (
     MOST_DECISIONS,
     Unreadable,
@@ -179,14 +179,6 @@ def test_the_cap_on_findings_keeps_every_finding_that_blocks() -> None:
     assert two.notes == ("6 issues were reported; only the 3 most severe are kept",)
 
 
-def test_an_impact_is_kept_and_left_out_of_the_record_if_empty() -> None:
-    """Old records have none, and their content must not change."""
-    with_impact, without = parsed_critique({**ISSUE, "impact": "It scares."}, ISSUE).issues
-
-    assert with_impact.to_json()["impact"] == "It scares."
-    assert "impact" not in without.to_json()
-
-
 def test_a_structured_reply_is_the_reviewers_own_whatever_it_contains() -> None:
     """An agent that is held to a schema cannot quote in place of its answer."""
     value = json.loads(PASSED)
@@ -242,14 +234,6 @@ def test_a_number_that_is_not_finite_is_refused(raw: float) -> None:
     """A journal cannot store it, so the critic is asked again."""
     with pytest.raises(Unreadable, match="finite"):
         parsed_critique({**ISSUE, "confidence": raw})
-
-
-def test_a_confidence_that_the_critic_did_not_state_is_not_made_up() -> None:
-    """A reader of the critique would take a default for the critic's own words."""
-    (issue,) = parsed_critique(ISSUE).issues
-
-    assert issue.to_json()["confidence"] is None
-    assert CritiqueIssue.from_json({"id": "old", "confidence": 0.9}).confidence == 0.9
 
 
 def test_a_well_formed_edit_belongs_to_its_issue() -> None:

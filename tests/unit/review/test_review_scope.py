@@ -75,15 +75,6 @@ def test_an_error_is_an_error_for_every_constraint() -> None:
     assert {part.overall for part in ALL.split(critique(overall=Overall.ERROR))} == {Overall.ERROR}
 
 
-def test_what_is_said_about_the_whole_is_kept_once() -> None:
-    """Otherwise each warning and each approved section would appear once for each constraint."""
-    first, second, third = ALL.split(critique("facts/true"))
-
-    assert (first.summary, first.notes, len(first.approved_sections)) == ("Sum.", ("noted",), 1)
-    for part in (second, third):
-        assert (part.summary, part.notes, part.approved_sections) == ("", (), ())
-
-
 def test_one_constraint_takes_every_issue_as_it_is() -> None:
     """A critic of one constraint need not name a rule, and never had to."""
     scope, whole = ReviewScope((TONE,)), critique("", "anything", "other/calm")
@@ -126,9 +117,3 @@ def test_a_rule_whose_name_looks_like_another_one_changes_nothing() -> None:
 
     assert found(scope, "facts/true", "odd/facts/true", "odd/tone")["facts"] == [("i-1", "true")]
     assert scope.unknown_rules(critique("tone")) != []
-
-
-def test_the_constraints_are_named_in_a_sentence() -> None:
-    """A human is asked about them."""
-    assert ALL.names == "'tone', 'facts' and 'law'"
-    assert ReviewScope((LAW,)).names == "'law'"

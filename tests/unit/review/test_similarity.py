@@ -52,8 +52,3 @@ def test_claims_are_compared_by_the_words_that_carry_meaning(
     """A dismissed finding must not return because another model words it differently."""
     assert same_claim(one, other) is same
     assert same_claim(other, one) is same
-
-
-def test_a_claim_of_a_megabyte_is_compared_quickly() -> None:
-    """A model decides how long it is, and this runs for every report of a dismissed finding."""
-    assert same_claim("totalSum " * 100_000, "the sum is in total")

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Message
 
@@ -51,6 +52,24 @@ def _fields(text: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in pairs]
 
 
+def scope_of(
+    method: str, path: str, query: str, headers: Iterable[tuple[str, str]]
+) -> dict[str, object]:
+    """Returns what a server hands to an application, byte for byte: a client would correct it."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "method": method,
+        "path": unquote(path),
+        "raw_path": path.encode("utf-8", "replace"),
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+        "server": ("127.0.0.1", 8717),
+    }
+
+
 @asynccontextmanager
 async def reading(
     app: ASGIApp, path: str, headers: Mapping[str, str]
@@ -59,18 +78,7 @@ async def reading(
     reader = EventReader()
     path, _, query = path.partition("?")
     pairs = {"host": "127.0.0.1:8717", **headers}
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "scheme": "http",
-        "method": "GET",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in pairs.items()],
-        "server": ("127.0.0.1", 8717),
-    }
+    scope = scope_of("GET", path, query, pairs.items())
     task = asyncio.ensure_future(app(scope, reader.receive, reader.send))
     try:
         yield reader

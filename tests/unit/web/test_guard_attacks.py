@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx
 from starlette.types import ASGIApp, Message
 
 from signoff.app.project import Project
@@ -19,6 +18,7 @@ from signoff.web.server import create_app
 from tests.store_suite.journal_writer import new_request, start_run
 from tests.tables import table
 from tests.unit.web.conftest import project_in, session_of
+from tests.unit.web.event_reader import scope_of
 
 OWN = "127.0.0.1:8717"
 ANSWER = "/api/v1/inbox/1/answer"
@@ -87,7 +87,7 @@ HOST = ("host", OWN)
 OWN_ORIGIN = ("origin", f"http://{OWN}")
 OVERRIDES = ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"]
 LENGTHS = ["52428800", "-1", "1e9", "0x10", "9" * 30, "\u0663"]
-CREDENTIALS = ["none", "foreign", "twice", "read", "agent", "link"]
+CREDENTIALS = ["none", "foreign", "twice", "read", "operate", "agent", "link"]
 
 
 def from_elsewhere() -> Iterator[Attack]:
@@ -132,6 +132,7 @@ def credentials_of(access: Access, session: str) -> dict[str, tuple[tuple[str, s
     """Headers of callers by kind."""
     name, _, secret = session.partition("=")
     read = access.new_token("reader", AccessScope.READ)
+    operate = access.new_token("operator", AccessScope.OPERATE)
     agent = access.new_token("agent", AccessScope.OPERATE, agent=True)
     return {
         "session": (("cookie", session),),
@@ -139,6 +140,7 @@ def credentials_of(access: Access, session: str) -> dict[str, tuple[tuple[str, s
         "foreign": (("cookie", f"signoff-0123456789ab={secret}"),),
         "twice": (("cookie", f"{session}; {name}=other"),),
         "read": (("authorization", f"Bearer {read}"),),
+        "operate": (("authorization", f"Bearer {operate}"),),
         "agent": (("authorization", f"Bearer {agent}"),),
         "link": (("cookie", f"{name}={access.new_link('ann')}"),),
     }
@@ -155,18 +157,7 @@ async def send(app: ASGIApp, attack: Attack, credential: tuple[tuple[str, str], 
     """Sends a request byte for byte; a client library would correct it."""
     path, _, query = attack.path.partition("?")
     pairs = [*attack.headers, *credential, ("content-type", "application/json")]
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "scheme": "http",
-        "method": attack.method,
-        "path": httpx.URL(f"http://x{path}").path if path.startswith("/") else path,
-        "raw_path": path.encode("utf-8", "replace"),
-        "query_string": query.encode(),
-        "headers": [(name.lower().encode(), value.encode()) for name, value in pairs],
-        "server": ("127.0.0.1", 8717),
-    }
+    scope = scope_of(attack.method, path, query, pairs)
     sent: list[Message] = []
     parts = [attack.body] * attack.repeats
 

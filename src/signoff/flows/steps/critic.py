@@ -85,6 +85,17 @@ class ReviewQuestion:
 
 
 @dataclass(frozen=True)
+class CriticCall:
+    """One call of a critic, and what is known about its answers so far."""
+
+    scope: ReviewScope
+    prompt: ProductPrompt
+    unread: Critique
+    """The critique that it has as long as no answer can be read."""
+    valid: OpenIssues
+
+
+@dataclass(frozen=True)
 class CriticHandler:
     """The handler of one item of a critique step: an agent, and a constraint or several."""
 
@@ -183,14 +194,14 @@ class CriticHandler:
         scope = ReviewScope(tuple(each.constraint for each in questions))
         prompt = self._prompt(agent, questions)
         unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR, paths=self.paths)
-        valid = OpenIssues()
+        call = CriticCall(scope, prompt, unread, OpenIssues())
         checked = await ctx.ask(
             agent,
             prompt,
             key="+".join(each.id for each in scope.constraints),
-            read=partial(self._read, unread, scope, prompt, valid, quotes_artifact=not exact),
-            salvage=None if exact else partial(self._salvage, unread, scope, prompt, valid),
-            otherwise=Otherwise(partial(self._unusable, scope, unread, valid), key="unusable"),
+            read=partial(self._read, call, quotes_artifact=not exact),
+            salvage=None if exact else partial(self._salvage, call),
+            otherwise=Otherwise(partial(self._unusable, call), key="unusable"),
             about=self._about(scope),
             model=self.step.model,
             timeout=self.step.timeout,
@@ -199,7 +210,7 @@ class CriticHandler:
         # A human who has decided is not contradicted by an agent that confirms findings.
         certain = exact or checked.answer is not None
         block_on = self.flow.config.adjudication.block_on
-        return scope.split(_decided(checked, scope, unread, valid), block_on), certain
+        return scope.split(_decided(checked, call), block_on), certain
 
     @property
     def _text(self) -> str:
@@ -230,29 +241,20 @@ class CriticHandler:
         about = [(each.constraint, each.analysis) for each in questions]
         return review_prompt(self.flow, self.state, agent, about, self.paths)
 
-    def _read(
-        self,
-        unread: Critique,
-        scope: ReviewScope,
-        prompt: ProductPrompt,
-        valid: OpenIssues,
-        reply: Reply,
-        *,
-        quotes_artifact: bool,
-    ) -> Critique:
+    def _read(self, call: CriticCall, reply: Reply, *, quotes_artifact: bool) -> Critique:
         """Returns the critique in a reply; raises everything that is wrong with it."""
-        config = self.flow.config
+        config, scope = self.flow.config, call.scope
         block_on = config.adjudication.block_on
         most = config.max_findings * len(scope.constraints)
         # A check is a program: it quotes nothing, and all of its findings count.
         critique, unreadable = _parsed(
             reply,
-            constraint_id=unread.constraint_id,
-            reviewer=unread.reviewer,
-            iteration=unread.round,
+            constraint_id=call.unread.constraint_id,
+            reviewer=call.unread.reviewer,
+            iteration=call.unread.round,
             rules=scope.severities,
             owner=scope.owner,
-            material=self._material(prompt) if quotes_artifact else Material(),
+            material=self._material(call.prompt) if quotes_artifact else Material(),
             most_issues=sys.maxsize,
             paths=self.paths,
         )
@@ -260,13 +262,13 @@ class CriticHandler:
         critique = replace(critique, answered_by=reply.by or reply.agent or "")
         if critique.answered_by == critique.reviewer:
             critique = replace(critique, answered_by="")
-        outside = self._issues_outside(critique, scope, prompt, reply) if quotes_artifact else []
+        outside = self._issues_outside(critique, call, reply) if quotes_artifact else []
         if outside:
             every = with_unique_ids([*critique.issues, *outside], scope.owner)
             critique = replace(critique, issues=tuple(every))
             unreadable.append(f"{len(outside)} of its issues are not in `issues`")
         critique, unknown_files = self._with_files(critique, strict=quotes_artifact)
-        critique = valid.merged(critique, scope.owner, block_on)
+        critique = call.valid.merged(critique, scope.owner, block_on)
         known = self._known(scope, critique)
         critique = limit_issues(
             critique,
@@ -281,65 +283,49 @@ class CriticHandler:
         if not problems:
             return critique
         marked = mark_unverified(critique, found)
-        problems += self._keep_valid(marked, scope, valid)
+        problems += self._keep_valid(marked, call)
         # A wrong quote makes one finding doubtful. A verdict against its own findings, or a
         # severity that nobody knows, makes the whole answer doubtful, and only a human may use it
         # as it is.
         usable = not (unreadable or found.contradiction)
         raise AgentBadOutput("", *problems, value=marked, usable=usable)
 
-    def _salvage(
-        self,
-        unread: Critique,
-        scope: ReviewScope,
-        prompt: ProductPrompt,
-        valid: OpenIssues,
-        text: str,
-    ) -> list[str]:
+    def _salvage(self, call: CriticCall, text: str) -> list[str]:
         """Keeps the valid issues of a reply that is no critique, such as one that was cut off.
 
         They get no benefit of doubt: their quotes and rules are checked like those of any answer.
         """
-        issues = self._whole_issues(scope, prompt, text)
+        issues = self._whole_issues(call, text)
         block_on = self.flow.config.adjudication.block_on
-        critique, _ = self._with_files(replace(unread, issues=tuple(issues)), strict=True)
-        critique = valid.merged(critique, scope.owner, block_on)
+        critique, _ = self._with_files(replace(call.unread, issues=tuple(issues)), strict=True)
+        critique = call.valid.merged(critique, call.scope.owner, block_on)
         found = find_problems(critique, self.state.content.text, block_on)
-        return self._keep_valid(mark_unverified(critique, found), scope, valid)
+        return self._keep_valid(mark_unverified(critique, found), call)
 
-    def _whole_issues(
-        self, scope: ReviewScope, prompt: ProductPrompt, text: str
-    ) -> list[CritiqueIssue]:
+    def _whole_issues(self, call: CriticCall, text: str) -> list[CritiqueIssue]:
         return find_whole_issues(
             text,
-            rules=scope.severities,
-            owner=scope.owner,
-            material=self._material(prompt),
+            rules=call.scope.severities,
+            owner=call.scope.owner,
+            material=self._material(call.prompt),
             by_file=bool(self.paths),
         )
 
     def _issues_outside(
-        self, critique: Critique, scope: ReviewScope, prompt: ProductPrompt, reply: Reply
+        self, critique: Critique, call: CriticCall, reply: Reply
     ) -> list[CritiqueIssue]:
         """Returns the issues of a reply that are elsewhere than in the list of its critique.
 
         A critic may call the list `findings`, or write one more issue below a verdict of PASS.
         """
         listed = {(issue.finding, issue.evidence) for issue in critique.issues}
-        every = self._whole_issues(scope, prompt, reply.text)
+        every = self._whole_issues(call, reply.text)
         return [each for each in every if (each.finding, each.evidence) not in listed]
 
-    def _keep_valid(self, critique: Critique, scope: ReviewScope, valid: OpenIssues) -> list[str]:
+    def _keep_valid(self, critique: Critique, call: CriticCall) -> list[str]:
         """Keeps the issues of an answer that is sent back; returns what to tell the critic."""
-        return valid.keep(
-            [
-                issue
-                for issue in critique.issues
-                if not issue.unverified
-                and scope.is_known(issue)
-                and bool(issue.path) is bool(self.paths)
-            ]
-        )
+        sound = (i for i in critique.issues if not i.unverified and call.scope.is_known(i))
+        return call.valid.keep([each for each in sound if bool(each.path) is bool(self.paths)])
 
     def _with_files(self, critique: Critique, *, strict: bool) -> tuple[Critique, list[str]]:
         """Returns a critique whose issues are about files of this review, and what was wrong."""
@@ -375,10 +361,8 @@ class CriticHandler:
             if id_ in findings and findings[id_].status is FindingStatus.OPEN
         }
 
-    def _unusable(
-        self, scope: ReviewScope, unread: Critique, valid: OpenIssues, last: Checked[Critique]
-    ) -> Request:
-        agent, base = unread.reviewer, _answered(last, unread, valid)
+    def _unusable(self, call: CriticCall, last: Checked[Critique]) -> Request:
+        scope, agent, base = call.scope, call.unread.reviewer, _answered(last, call)
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
         prompt = (
             f"Nobody has reviewed {scope.names}: {agent}'s answer cannot be used, and sending it "
@@ -448,9 +432,9 @@ def _parsed(reply: Reply, **about: Any) -> tuple[Critique, list[str]]:
         return error.value, list(error.problems)
 
 
-def _answered(checked: Checked[Critique], unread: Critique, valid: OpenIssues) -> Critique:
+def _answered(checked: Checked[Critique], call: CriticCall) -> Critique:
     """Returns the last critique, or the valid issues before it if it could not be read."""
-    critique = checked.value or replace(unread, issues=valid.issues)
+    critique = checked.value or replace(call.unread, issues=call.valid.issues)
     return _noted(critique, checked)
 
 
@@ -464,11 +448,9 @@ def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
     return replace(critique, notes=(f"sent back: {shortened(problems)}", *critique.notes))
 
 
-def _decided(
-    checked: Checked[Critique], scope: ReviewScope, unread: Critique, valid: OpenIssues
-) -> Critique:
+def _decided(checked: Checked[Critique], call: CriticCall) -> Critique:
     """Returns the critique that counts: the critic's, or what a human made of it."""
-    base, answer = _answered(checked, unread, valid), checked.answer
+    scope, base, answer = call.scope, _answered(checked, call), checked.answer
     if answer is None:
         return base
     human = answer.by or "a human"
@@ -488,7 +470,7 @@ def _decided(
         evidence=OMISSION,
         confidence=1.0,
     )
-    issues = with_unique_ids([*valid.issues, finding], scope.owner)
+    issues = with_unique_ids([*call.valid.issues, finding], scope.owner)
     return replace(base, overall=Overall.FAIL, issues=tuple(issues), notes=notes)
 
 

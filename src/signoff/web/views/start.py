@@ -284,12 +284,7 @@ def _as_text(value: Any) -> str:
 
 
 def _text(
-    form: StartForm,
-    name: str,
-    label: str,
-    hint: str = "",
-    default: str = "",
-    **attributes: Any,
+    form: StartForm, name: str, label: str, hint: str = "", default: str = "", **attributes: Any
 ) -> Markup:
     value = form.values.get(name, default)
     common = {"name": name, "id": name, **_problem(form, name), **attributes}

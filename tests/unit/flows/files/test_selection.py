@@ -144,16 +144,6 @@ def test_links_in_folders_are_not_followed(plain: Path) -> None:
     assert selected(plain, "docs").skipped["docs/link.md"] == "link"
 
 
-def test_paths_start_where_the_user_is(plain: Path) -> None:
-    assert list(selected(plain, "a.md", cwd=plain / "docs").files) == ["docs/a.md"]
-
-
-def test_globs_name_files(plain: Path) -> None:
-    found = FileSelector(plain, plain).select((), ["docs/a*.md"])
-
-    assert list(found.files) == ["docs/a.md"]
-
-
 def test_too_many_files_are_refused_before_they_are_read(
     plain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,11 +196,6 @@ def test_an_unknown_revision_is_refused_and_never_an_option(
     assert not (repository / "x").exists()
 
 
-def test_changes_need_a_repository(plain: Path) -> None:
-    with pytest.raises(UsageError, match="not in a git repository"):
-        FileSelector(plain, plain).changed_since("main", ())
-
-
 def test_a_detached_head_has_changes_too(repository: Path) -> None:
     git(repository, "checkout", "-q", "--detach")
     write(repository, docs__a_dot_md="Changed.\n")
@@ -256,11 +241,6 @@ def test_a_name_in_another_encoding_is_left_out(repository: Path) -> None:
 def test_standard_input_has_to_be_text(content: bytes, problem: str) -> None:
     with pytest.raises(UsageError, match=f"standard input cannot be reviewed.*{problem}"):
         piped_text(content)
-
-
-def test_empty_standard_input_has_no_files() -> None:
-    assert piped_text(b"\n") == Selection({}, {"stdin": "empty"})
-    assert piped_text(b"x\n").files == {"stdin": "x\n"}
 
 
 def test_variables_that_git_sets_for_hooks_do_not_change_the_selection(

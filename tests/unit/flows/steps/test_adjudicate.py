@@ -119,23 +119,6 @@ async def test_a_human_may_decide_whether_to_continue(
     assert result.iteration == (first.iteration if answer == "stop" else 4)
 
 
-async def test_the_round_limit_may_ask_a_human_for_more_rounds(tmp_path: Path) -> None:
-    """The best version has to be in place while they decide."""
-    the_flow = flow(
-        by_policy(), max_iterations=2, adjudication=AdjudicationConfig(triggers=("max_iterations",))
-    )
-    store, claude = MemoryStore(), never_pleased()
-    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
-    saved = (tmp_path / "run/final/status.md").read_text()
-
-    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "continue")
-
-    assert (waiting.status, waiting.iteration) == (Status.WAITING, 2)
-    assert "2 rounds" in saved
-    assert "2 rounds without passing; still open:\n- [HIGH] " in waiting.inbox[0].prompt
-    assert (result.status, result.iteration) == (Status.WAITING, 4)
-
-
 async def test_the_approval_of_an_earlier_judge_skips_its_refine_step(tmp_path: Path) -> None:
     """Approving the structure is not approving the style."""
     the_flow = flow(

@@ -149,35 +149,6 @@ async def test_a_human_decides_about_a_reply_that_stays_unusable(
     assert [len(each["issues"]) for each in stored(tmp_path)] == issues
 
 
-async def test_a_version_that_comes_back_is_not_read_again(tmp_path: Path) -> None:
-    """A version that comes back was read before, whether alone or together with others."""
-    agent = ScriptedAgent().on("Write the artifact", DRAFT, "The sae.", DRAFT, DRAFT)
-    agent.on("against clear now", fails(issue("vague", evidence="The see")))
-    agent.on("against short now", fails(issue("long", evidence="The see")))
-    again = [issue(name, evidence="The sae", rule_id=name) for name in ("clear", "short")]
-    agent.on("against clear and short now", fails(*again))
-
-    result = await play(looped(max_iterations=3), {"claude": agent}, tmp_path)
-
-    assert result.status is Status.LIMIT
-    assert reviews(agent) == ["clear", "short", "clear and short"]
-    assert [len(each["issues"]) for each in stored(tmp_path, 3)] == [1, 1]
-
-
-async def test_what_was_read_together_is_known_for_each_constraint(tmp_path: Path) -> None:
-    """The next round has the text of the round before, so nothing is asked."""
-    agent = ScriptedAgent().on("Write the artifact", DRAFT, "The sae.", "The sae.", "The sae.")
-    agent.on("against clear now", fails(issue("vague", evidence="The see")))
-    agent.on("against short now", fails(issue("long", evidence="The see")))
-    again = [issue(name, evidence="The sae", rule_id=name) for name in ("clear", "short")]
-    agent.on("against clear and short now", fails(*again))
-
-    result = await play(looped(max_iterations=3), {"claude": agent}, tmp_path)
-
-    assert result.status is Status.LIMIT
-    assert reviews(agent) == ["clear", "short", "clear and short"]
-
-
 async def test_at_most_eight_constraints_are_read_in_one_call(tmp_path: Path) -> None:
     """A critic with too much to look for overlooks some of it."""
     names = [f"c{number}" for number in range(1, 11)]
@@ -190,19 +161,6 @@ async def test_at_most_eight_constraints_are_read_in_one_call(tmp_path: Path) ->
     assert result.status is Status.COMPLETED
     assert reviews(agent)[:10] == names
     assert reviews(agent)[10:] == ["c1, c2, c3, c4, c5, c6, c7 and c8", "c9 and c10"]
-
-
-async def test_agents_read_their_own_constraints_only(tmp_path: Path) -> None:
-    """Two critics are asked because they see different things."""
-    third = constraint("true", agents=("codex",))
-    codex = ScriptedAgent().on("against true now", passes(), passes())
-    agent = critic(passes())
-
-    result = await play(looped([*BOTH, third]), {"claude": agent, "codex": codex}, tmp_path)
-
-    assert result.status is Status.COMPLETED
-    assert reviews(agent)[2:] == ["clear and short"]
-    assert reviews(codex) == ["true", "true"]
 
 
 @pytest.mark.parametrize(

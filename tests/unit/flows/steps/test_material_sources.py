@@ -11,7 +11,6 @@ from signoff.flows.steps.material import (
     Script,
     SourceText,
     read_source,
-    script_section,
 )
 from signoff.review.constraint import SourceBlock
 
@@ -52,13 +51,6 @@ def test_material_is_headed_by_where_it_comes_from(project: Path) -> None:
         "### FILE: docs/deep/b.md\n\nB.\n\n"
         "### INLINE SOURCE\n\n{{project_root}} as is\n"
     )
-
-
-def test_a_file_named_twice_is_read_once(project: Path) -> None:
-    """Doubled material costs tokens."""
-    found = read(project, files=["notes.md", "./notes.md"], globs=["*.md", "notes*"])
-
-    assert found.text.count("Notes.") == 1
 
 
 def test_variables_stand_for_folders(project: Path) -> None:
@@ -132,13 +124,6 @@ def test_globs_do_not_lead_out_of_the_project(project: Path, glob: str) -> None:
     assert "SECRET" not in found.text
 
 
-def test_a_glob_that_matches_nothing_is_a_warning(project: Path) -> None:
-    """A typo would otherwise leave the model without its material."""
-    found = read(project, globs=["docs/*.txt"])
-
-    assert found == SourceText(warnings=("docs/*.txt: matches no file",))
-
-
 def test_hidden_files_are_read_only_when_the_glob_names_them(project: Path) -> None:
     """`**/*` must not send keys and the project's own database to a provider."""
     (project / ".env").write_text("KEY")
@@ -173,13 +158,6 @@ def test_a_file_that_is_too_large_is_left_out(project: Path) -> None:
     assert "### FILE: fits" in found.text
     assert found.warnings == (f"the source material is long: {len(found.text):,} characters",)
     assert len(found.text) > MANY_CHARACTERS
-
-
-def test_a_byte_order_mark_is_not_part_of_the_text(project: Path) -> None:
-    """Editors of some systems write one, and a quote would then not be found."""
-    (project / "marked.md").write_bytes("\ufeffText".encode())
-
-    assert read(project, files=["marked.md"]).text == "### FILE: marked.md\n\nText\n"
 
 
 def test_programs_are_listed_and_not_run(project: Path) -> None:
@@ -222,13 +200,3 @@ def test_a_program_that_cannot_run_is_reported_in_advance(
     assert found.scripts == ()
     (error,) = found.errors
     assert why in error
-
-
-def test_a_programs_output_is_headed_by_its_name() -> None:
-    """It is one of several parts of the material."""
-    assert script_section("facts.sh", "\n1 fact\n\n") == "### SCRIPT: facts.sh\n\n1 fact\n"
-
-
-def test_an_empty_block_is_empty(project: Path) -> None:
-    """Most constraints have no material."""
-    assert read(project) == SourceText()

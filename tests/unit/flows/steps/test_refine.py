@@ -177,17 +177,6 @@ async def test_a_human_who_refines_gets_the_text_and_answers_with_a_whole_one(
     assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
 
 
-async def test_a_flow_continues_with_an_unchanged_text_by_default(tmp_path: Path) -> None:
-    """Nothing escalates unless the flow asks for it; the problem is recorded."""
-    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT)])
-
-    result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)
-
-    assert result.status is Status.LIMIT
-    assert result.state["step"]["problem"] == "changed nothing"
-
-
 async def test_a_brief_author_writes_again_from_the_goal_and_the_bill_of_work(
     tmp_path: Path,
 ) -> None:

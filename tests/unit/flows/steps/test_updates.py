@@ -74,19 +74,6 @@ async def test_a_quote_that_does_not_occur_marks_its_finding(tmp_path: Path) -> 
     assert "\n\n## Warnings\n\n- Round 1, review: clear" in status
 
 
-async def test_a_judge_that_was_overruled_is_a_warning(tmp_path: Path) -> None:
-    """Its approval was not valid, and only the run directory showed that."""
-    verdict = rules("APPROVED", {"issue_id": "unknown-1", "status": "dismissed"}, bill="Fix it.")
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text!"])
-
-    result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
-
-    assert texts(result) == [
-        "unknown-1: decided by the judge but never reported; dropped",
-        "it cannot pass while these findings have to be fixed: clear-001 (HIGH)",
-    ]
-
-
 async def test_an_approval_after_a_review_writes_no_status_file(tmp_path: Path) -> None:
     """Only unusual events are reported."""
     claude = ScriptedAgent(["Text.", passes()])

@@ -1,7 +1,6 @@
 import json
 
 import httpx
-import pytest
 
 from signoff.app.project import Project
 from signoff.web.access import Access, AccessScope
@@ -109,22 +108,3 @@ async def test_no_operation_that_changes_something_takes_a_token_for_reading(
         path = path.replace("{run}", "first").replace("{number}", "1")
         refused = await stranger.request(method, path, json={})
         assert (refused.status_code, refused.json()["kind"]) == (403, "ScopeMissing"), path
-
-
-@pytest.mark.parametrize("agent", [False, True])
-async def test_a_token_that_operates_cannot_decide(
-    access: Access, stranger: httpx.AsyncClient, waiting: str, agent: bool
-) -> None:
-    """A token that may start a run may not sign it off."""
-    token = access.new_token("operator", AccessScope.OPERATE, agent=agent)
-    stranger.headers["authorization"] = f"Bearer {token}"
-    (line,) = (await stranger.get("/api/v1/inbox")).json()
-    request = (await stranger.get(f"/api/v1/inbox/{line['number']}")).json()
-
-    refused = await stranger.post(
-        f"/api/v1/inbox/{line['number']}/answer",
-        json={"digest": request["digest"], "value": True},
-    )
-
-    assert refused.status_code == 403
-    assert len((await stranger.get("/api/v1/inbox")).json()) == 1
