@@ -6,7 +6,7 @@ from tests.architecture.tree import Module, planted, product
 
 SHARED = {
     # The specification of pairs has an error of this name: `signoff.pair.AgentError` is public.
-    "AgentError": {"signoff.errors", "signoff.pair.errors"},
+    "AgentError": {"signoff.errors", "signoff.pair.session"},
     # A writer and a reviewer there, the sub-agents of skills here; both are public.
     "AgentRole": {"signoff.pair.session", "signoff.runtime.dispatch"},
     # The specifications of contracts and of the engine use the same word, and so do their users:

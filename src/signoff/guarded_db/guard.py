@@ -181,6 +181,8 @@ class Guard:
             trees = self._parse(sql, lexed)
         except _UnreadableError as error:
             return Refused(f"the statement is ambiguous or invalid ({error})", USE_PLAIN_STATEMENT)
+        # The first check looked for semicolons in the text; this one asks the parser, which reads
+        # it in another way.
         if len(trees) != 1:
             return Refused("several statements in one text are refused", SEND_ONE_STATEMENT)
         return self._check_tree(trees[0], called_names(lexed))

@@ -225,6 +225,7 @@ class PostgresConnection:
         """Opens a transaction; the server makes sure that one for reading only reads."""
         if self._borrowed and self._give_back is None:
             raise given_back()
+        # The limits belong to the transaction: a pooler may give the next one another session.
         self.own(f"BEGIN {'READ WRITE' if write else 'READ ONLY'}; {self._limits}")
 
     def seal(self) -> None:

@@ -236,6 +236,8 @@ class SqliteConnection:
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
+        # Counted by SQLite itself, so that a change which every check has missed is still noticed
+        # before the commit.
         self._changes_when_sealed = self._db.total_changes
 
     def commit(self) -> None:

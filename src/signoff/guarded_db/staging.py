@@ -193,6 +193,8 @@ class StepWork:
 
 def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
     """Applies a step's statements, checks its conditions and adds its marker, or does nothing."""
+    # The marker comes before the statements: of two processes that do the same work at once, the
+    # second one waits here, and then finds it done.
     table = _find_or_create_table(db)
     with transaction(db, write=True):
         if not _mark(db, table, work):

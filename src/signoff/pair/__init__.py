@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from signoff.pair.config import DEFAULT_TEMPERATURE as DEFAULT_TEMPERATURE
     from signoff.pair.config import OllamaConfig as OllamaConfig
     from signoff.pair.config import get_ollama_config as get_ollama_config
-    from signoff.pair.errors import AgentError as AgentError
-    from signoff.pair.errors import ApprovalTimeoutError as ApprovalTimeoutError
-    from signoff.pair.errors import ConfigurationError as ConfigurationError
-    from signoff.pair.errors import ModelNotFoundError as ModelNotFoundError
-    from signoff.pair.errors import WorkflowError as WorkflowError
+    from signoff.pair.session import AgentError as AgentError
     from signoff.pair.session import AgentRole as AgentRole
+    from signoff.pair.session import ApprovalTimeoutError as ApprovalTimeoutError
     from signoff.pair.session import CompletionReason as CompletionReason
+    from signoff.pair.session import ConfigurationError as ConfigurationError
     from signoff.pair.session import IterationSession as IterationSession
+    from signoff.pair.session import ModelNotFoundError as ModelNotFoundError
     from signoff.pair.session import Review as Review
     from signoff.pair.session import Turn as Turn
     from signoff.pair.session import TurnCandidate as TurnCandidate
+    from signoff.pair.session import WorkflowError as WorkflowError
     from signoff.pair.session import should_stop_early as should_stop_early
     from signoff.pair.workflow import should_continue_iteration as should_continue_iteration
     from signoff.review.approval_phrase import is_approved as is_approved
@@ -48,15 +48,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "signoff.pair.agents": "OllamaAgent create_reviewer_agent create_writer_agent get_cached_agent",
     "signoff.pair.call": "pair resume_pair run_slogan_generation run_slogan_generation_with_retry",
-    "signoff.pair.errors": (
-        "AgentError ApprovalTimeoutError ConfigurationError ModelNotFoundError WorkflowError"
-    ),
     "signoff.pair.config": (
         "DEFAULT_MAX_TOKENS DEFAULT_MAX_TURNS DEFAULT_MODEL_NAME DEFAULT_OLLAMA_BASE_URL "
         "DEFAULT_REQUEST_TIMEOUT DEFAULT_TEMPERATURE OllamaConfig get_ollama_config"
     ),
     "signoff.pair.session": (
-        "AgentRole CompletionReason IterationSession Review Turn TurnCandidate should_stop_early"
+        "AgentError AgentRole ApprovalTimeoutError CompletionReason ConfigurationError "
+        "IterationSession ModelNotFoundError Review Turn TurnCandidate WorkflowError "
+        "should_stop_early"
     ),
     "signoff.pair.workflow": "should_continue_iteration",
     "signoff.review.approval_phrase": "is_approved",

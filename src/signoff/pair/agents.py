@@ -15,10 +15,9 @@ from signoff.agents.ollama import OllamaModel
 from signoff.core.effects import AgentRequest, EffectId
 from signoff.notation import CompileContext
 from signoff.pair.config import OllamaConfig, PairSettings, resolve_ollama, resolve_settings
-from signoff.pair.errors import AgentError, ModelNotFoundError
 from signoff.pair.presets import OLLAMA, SLOGAN
 from signoff.pair.prompts import own_text, writer_prompt
-from signoff.pair.session import AgentRole
+from signoff.pair.session import AgentError, AgentRole, ModelNotFoundError
 from signoff.remedies import Install
 from signoff.runtime.ports import Agent, Call
 

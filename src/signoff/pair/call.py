@@ -20,9 +20,17 @@ from signoff.errors import Problem
 from signoff.notation import CompileContext
 from signoff.pair.agents import check_pair
 from signoff.pair.config import project_context
-from signoff.pair.errors import AgentError, ApprovalTimeoutError, ConfigurationError, WorkflowError
 from signoff.pair.presets import OLLAMA, PHRASE_VERDICT
-from signoff.pair.session import AgentRole, CompletionReason, IterationSession, session_of
+from signoff.pair.session import (
+    AgentError,
+    AgentRole,
+    ApprovalTimeoutError,
+    CompletionReason,
+    ConfigurationError,
+    IterationSession,
+    WorkflowError,
+    session_of,
+)
 from signoff.pair.workflow import Approve, build
 from signoff.runtime.amounts import count
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock, capabilities_of

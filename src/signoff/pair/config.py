@@ -32,8 +32,8 @@ from signoff.documents.sections import FileSection
 from signoff.errors import ConfigError, Problem, UnknownName
 from signoff.notation import CompileContext
 from signoff.pair.checks import parse_check
-from signoff.pair.errors import ConfigurationError
 from signoff.pair.presets import OLLAMA, PRESETS
+from signoff.pair.session import ConfigurationError
 from signoff.review.similarity import ALIKE
 from signoff.runtime.home_folder import FOLDER, VARIABLE
 from signoff.runtime.ports import Agent, Capabilities

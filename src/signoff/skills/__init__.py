@@ -35,16 +35,10 @@ if TYPE_CHECKING:
     from signoff.skills.resources import ResourceProvider as ResourceProvider
     from signoff.skills.state import STATE_DIR as STATE_DIR
     from signoff.skills.state import state_directory as state_directory
-    from signoff.skills.types import Branch as Branch
     from signoff.skills.types import Confidence as Confidence
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
-    from signoff.skills.types import Linear as Linear
     from signoff.skills.types import LoopState as LoopState
     from signoff.skills.types import QRStatus as QRStatus
-    from signoff.skills.types import ReviewMode as ReviewMode
-    from signoff.skills.types import ReviewPhase as ReviewPhase
-    from signoff.skills.types import Routing as Routing
-    from signoff.skills.types import Terminal as Terminal
 
 _HOMES = {
     "signoff.core.args": "Arg BoundedInt ChoiceSet Constant Domain",
@@ -63,9 +57,6 @@ _HOMES = {
     "signoff.skills.questions": (
         "QUESTION_RELAY_HANDLER SUB_AGENT_QUESTION_FORMAT UserQuestion parse_questions"
     ),
-    "signoff.skills.types": (
-        "Branch Confidence DocumentAvailability Linear LoopState QRStatus ReviewMode "
-        "ReviewPhase Routing Terminal"
-    ),
+    "signoff.skills.types": "Confidence DocumentAvailability LoopState QRStatus",
 }
 __all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from signoff.core.workflow import Workflow
 from signoff.discovery import (
@@ -96,8 +97,7 @@ class SkillSource(Definition):
         return workflow
 
 
-@dataclass(frozen=True)
-class Skill:
+class Skill(NamedTuple):
     """A skill, and where it comes from."""
 
     workflow: Workflow

@@ -1,8 +1,7 @@
-"""The types that skills share: confidence, loops, review phases, and where a result leads."""
+"""The words that skills share: confidence, loops, documents, and the result of a review."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -37,49 +36,3 @@ class QRStatus(StrEnum):
 
     PASS = "pass"  # noqa: S105  # not a password
     FAIL = "fail"
-
-
-class ReviewMode(StrEnum):
-    """What a review reads."""
-
-    DESIGN = "design"
-    CODE = "code"
-
-
-class ReviewPhase(StrEnum):
-    """When a review takes place."""
-
-    DESIGN_REVIEW = "design_review"
-    DIFF_REVIEW = "diff_review"
-    CODEBASE_REVIEW = "codebase_review"
-    REFACTOR_DESIGN = "refactor_design"
-    REFACTOR_CODE = "refactor_code"
-
-    @property
-    def mode(self) -> ReviewMode:
-        """What a review in this phase reads."""
-        design = (ReviewPhase.DESIGN_REVIEW, ReviewPhase.REFACTOR_DESIGN)
-        return ReviewMode.DESIGN if self in design else ReviewMode.CODE
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Every result leads to the same step."""
-
-    next: str
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A pass and a failure lead to different steps."""
-
-    if_pass: str
-    if_fail: str
-
-
-@dataclass(frozen=True)
-class Terminal:
-    """The workflow ends here."""
-
-
-Routing = Linear | Branch | Terminal

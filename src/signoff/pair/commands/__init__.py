@@ -133,7 +133,7 @@ def _with_ready_agents(
     from signoff.notation import Ask
     from signoff.pair.agents import check_pair
     from signoff.pair.config import chosen_options, may_ask_another
-    from signoff.pair.errors import AgentError, ModelNotFoundError
+    from signoff.pair.session import AgentError, ModelNotFoundError
 
     context = compile_context(planned.home, planned.settings)
     agents = build_agents(planned.settings.agents)
