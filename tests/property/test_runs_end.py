@@ -1,6 +1,6 @@
 from hypothesis import event, given, settings
 
-from signoff.core.events import ROUNDS
+from signoff.core.events import ROUNDS, lifts_of
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import Stage
 from signoff.core.step import Edge, StepDef
@@ -76,15 +76,17 @@ def stands_somewhere(drive: Drive) -> None:
 def counts_within_bounds(drive: Drive) -> None:
     state, workflow = drive.state, drive.workflow
     ways = {way.key: way for way in workflow.edges if way.counted}
+    lifts = {key: state.counters.get(lifts_of(key), 0) for key in ways}
     for key, count in state.counters.items():
-        if key != ROUNDS:
+        assert count >= 1
+        if key in ways:
             bound = ways[key].bound
-            assert count >= 1
-            assert ways[key].in_rounds if bound is None else count <= bound
+            assert ways[key].in_rounds if bound is None else count <= bound * (1 + lifts[key])
     if workflow.max_iterations is not None:
         lifted = 1 + state.counters.get(ROUNDS, 0)
         # A count may start again at 0, so only the bounds of what grants an iteration are certain.
-        granted = sum(ways[key].bound or 0 for key in workflow.edges.granting)
+        granting = workflow.edges.granting
+        granted = sum((ways[key].bound or 0) * (1 + lifts[key]) for key in granting)
         assert 1 <= state.iteration <= workflow.max_iterations * lifted + granted
 
 

@@ -21,6 +21,11 @@ ROUNDS = "max_iterations"
 """Used in place of an edge's key for the limit on rounds; edge keys contain a slash."""
 
 
+def lifts_of(way: str) -> str:
+    """Returns the counter of how often a human has lifted a limit, by the edge or `ROUNDS`."""
+    return way if way == ROUNDS else f"lifted {way}"
+
+
 KINDS: dict[str, type[Event]] = {}
 """Every class of event, by tag."""
 

@@ -134,12 +134,10 @@ def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
 
 
 def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
-    # Rounds are granted as often again as were declared, so their lifts are counted. A lifted edge
-    # simply starts again at 0.
-    if event.way == ev.ROUNDS:
-        state.counters[ev.ROUNDS] = state.counters.get(ev.ROUNDS, 0) + 1
-    else:
-        state.counters.pop(event.way, None)
+    # The edge's own count goes on: an edge that grants rounds has granted as many as it counts,
+    # and without them the limit on rounds would be reached at once, again and again.
+    key = ev.lifts_of(event.way)
+    state.counters[key] = state.counters.get(key, 0) + 1
 
 
 def _step_finished(state: RunState, event: ev.StepFinished) -> None:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, ResolvedEdge, gate_name
-from signoff.core.events import ROUNDS
+from signoff.core.events import ROUNDS, lifts_of
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.questions import Option
 from signoff.core.requests import RETRY
@@ -342,8 +342,8 @@ def leave(
 ) -> Decision:
     """Takes an edge, unless its bound or the limit on rounds is reached."""
     # The edge's own bound is checked before the limit on rounds: its message names the loop.
-    count = position.counters.get(edge.key, 0)
-    if edge.bound is not None and count >= edge.bound:
+    count, lifts = (position.counters.get(key, 0) for key in (edge.key, lifts_of(edge.key)))
+    if edge.bound is not None and count >= edge.bound * (1 + lifts):
         return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))
     iteration = position.iteration + edge.definition.starts_iteration
     most = _max_iterations(position, edge)
@@ -394,7 +394,8 @@ def _resets(position: Position, edge: ResolvedEdge) -> tuple[str, ...]:
     if edge.back:
         return ()
     others = [e for e in position.workflow.edges.from_step(edge.step) if e.key != edge.key]
-    return tuple(e.key for e in others if e.definition.resets and e.key in position.counters)
+    keys = [key for e in others if e.definition.resets for key in (e.key, lifts_of(e.key))]
+    return tuple(key for key in keys if key in position.counters)
 
 
 # The transition rules for one request: a checked call, an item of a fan-out, or a whole fan-out.

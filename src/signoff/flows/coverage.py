@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
 from signoff.core.words import FindingStatus
 from signoff.documents.globs import matches
+from signoff.flows.files.skipping import file_coverage
 from signoff.flows.state import critiques_in, reading_key
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.coverage import (
@@ -25,61 +25,6 @@ SKIPPED, UNCHECKED = "skipped", "unchecked"
 """The parts of a run's state with files that are not read, and constraints that do not apply."""
 EXECUTES = "it would execute the change"
 """Why a constraint is left out of a review whose rules come from before the change."""
-
-
-class Skip(Enum):
-    """Why a file is left out."""
-
-    IGNORED = "ignored"
-    """By `.signoffignore`."""
-    HIDDEN = "hidden"
-    VENDORED = "vendored"
-    GENERATED = "generated"
-    LOCK = "lock file"
-    BINARY = "binary"
-    EMPTY = "empty"
-    LINK = "link"
-    FOLDER = "another repository"
-    """A folder where git lists a file: a submodule, or a repository that is not a part of this."""
-    GONE = "missing"
-    BUILT = "build folder"
-    NO_FILES = "ignored by git, or empty"
-    """A whole folder: git does not list what it ignores."""
-    UNRULED = "no constraint applies"
-    UNCOVERED = "no constraint covers it"
-    """Of a file that the user named: to leave it out would pass for a review of it."""
-    LARGE = "too large"
-    ENCODING = "not UTF-8"
-    NAME = "named in another encoding"
-    UNREADABLE = "unreadable"
-    ABSENT = "not checked out"
-    """Of a change: git has the file, and the disk does not, as in a sparse checkout."""
-    REPLACED = "no text any more"
-    """Of a change: what was a text is a link now, or has bytes that only binary files have."""
-    FILTERED = "filtered by git"
-    """Of a change: git stores another text, which only a program of the repository can tell."""
-
-    @property
-    def by_rule(self) -> bool:
-        """Whether a rule leaves the file out; without one, a review of it is missing."""
-        return self not in _MISSED
-
-
-_MISSED = frozenset(
-    {
-        *(Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE, Skip.FILTERED),
-        *(Skip.UNCOVERED, Skip.ABSENT, Skip.REPLACED),
-    }
-)
-
-
-def file_coverage(skipped: Mapping[str, str]) -> ReviewCoverage:
-    """Returns which files rules leave out, and which are missing from a review."""
-    entries = [(Skip(why), NotRead(path, why)) for path, why in sorted(skipped.items())]
-    return ReviewCoverage(
-        tuple(entry for why, entry in entries if why.by_rule),
-        tuple(entry for why, entry in entries if not why.by_rule),
-    )
 
 
 def run_coverage(

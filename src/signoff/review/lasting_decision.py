@@ -8,6 +8,7 @@ decide as well: `signoff: ignore RULE reason`, on the line of the finding or the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -222,6 +223,12 @@ def ignored_rules(files: Mapping[str, str]) -> list[tuple[str, int, str]]:
         for number, line in enumerate(text.split("\n"), start=1)
         if (comment := _COMMENT.search(line))
     ]
+
+
+def adds_ignore(before: str, after: str) -> bool:
+    """Whether a text has a comment that ignores a rule and was not there before."""
+    old, new = (Counter(each[2] for each in ignored_rules({"": text})) for text in (before, after))
+    return bool(new - old)
 
 
 def _comment_about(

@@ -254,17 +254,16 @@ def test_counters_are_reset_before_the_edge_taken_is_counted() -> None:
     assert state.counters == {"a/ok": 1}
 
 
-def test_a_lifted_bound_is_forgotten_and_lifted_rounds_are_counted() -> None:
-    """An edge may then be taken as often again; rounds are granted as many again."""
+def test_lifted_limits_are_counted_and_the_counts_go_on() -> None:
+    """An edge may then be taken as often again, and what it has granted stays granted."""
     state = state_after(
         ev.StepFinished(Outcome.ITERATE, "a/iterate", "a", counted=True),
         ev.LimitLifted("a/iterate"),
-        ev.LimitLifted("b/iterate"),
         ev.LimitLifted(ev.ROUNDS),
         ev.LimitLifted(ev.ROUNDS),
     )
 
-    assert state.counters == {ev.ROUNDS: 2}
+    assert state.counters == {"a/iterate": 1, ev.lifts_of("a/iterate"): 1, ev.ROUNDS: 2}
 
 
 def test_an_effect_is_known_from_its_start_to_its_end() -> None:

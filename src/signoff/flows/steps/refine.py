@@ -45,6 +45,7 @@ from signoff.flows.steps.work_order import (
 from signoff.review.adjudication import Adjudication
 from signoff.review.diff import answered_by, tie_hunks, tie_requests, unified_diff, word_change_pct
 from signoff.review.findings import Ledger
+from signoff.review.lasting_decision import adds_ignore
 from signoff.review.prompts import refinement_prompt
 from signoff.review.work_order import EditResult, apply_edits, without_issues
 
@@ -91,6 +92,9 @@ class RefineHandler(FlowHandler):
         text, problem = applied.text, ""
         if bill.strip():
             text, problem, update = await self._revise(ctx, state, applied.text, bill)
+        if self.path and not update and adds_ignore(state.artifact, text):
+            # The next review would take the fixer's own word for it that nothing is wrong.
+            text, problem = state.artifact, "added a comment that ignores a rule; it is not used"
         # What changed is tied to findings by the engine and never by what the agent says it did.
         quotes = [(f.id, f.quote) for f in state.ledger.open()]
         hunks = tie_requests(tie_hunks(state.artifact, text, edits, quotes), requests_of(state))
