@@ -9,7 +9,6 @@ from signoff.api import target_of
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import open_project
 from signoff.errors import (
-    AgentQuota,
     InvalidAnswer,
     NameTaken,
     StaleApproval,
@@ -158,17 +157,6 @@ def test_a_workflow_of_a_script_is_found_by_its_file(
     monkeypatch.setitem(sys.modules, "__main__", main)
 
     assert target_of(flow, tmp_path) == "flow.py:FLOW"
-
-
-def test_an_agent_can_be_switched_when_a_run_is_resumed() -> None:
-    """A program that notices a quota need not wait for it."""
-    agents = {"writer": ScriptedAgent([AgentQuota()]), "other": ScriptedAgent(["By another."])}
-    store = MemoryStore()
-    signoff.run(WRITES, name="one", store=store, agents=agents)
-
-    result = signoff.resume("one", WRITES, store=store, agents=agents, switch={"writer": "other"})
-
-    assert result.state == {"text": "By another."}
 
 
 def test_the_default_agent_follows_instructions_without_any_settings() -> None:

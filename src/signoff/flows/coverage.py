@@ -9,7 +9,7 @@ from typing import Any
 
 from signoff.core.words import FindingStatus
 from signoff.documents.globs import matches
-from signoff.flows.files.selection import file_coverage
+from signoff.flows.files.skipping import file_coverage
 from signoff.flows.state import critiques_in, reading_key
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.coverage import (

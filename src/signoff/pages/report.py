@@ -260,6 +260,7 @@ def add_entries(one: LedgerEntry, other: LedgerEntry) -> LedgerEntry:
 
 
 def _known(amount: int, unknown_calls: int) -> str:
+    # What some calls did not report is unknown and never 0, so the figure says "at least".
     return partial(f"{amount:,}", amount, unknown_calls)
 
 

@@ -104,6 +104,7 @@ def _straight(arrow: _Arrow, left: int) -> Markup:
 def _curve(arrow: _Arrow, lane: int, x: int, side: int) -> Markup:
     """Draws an arrow beside the boxes: to the right if it leads on, to the left if it loops."""
     out = x + side * (14 + _LANE * lane)
+    # A loop leaves its box below the middle and comes back above it, so its ends can be told apart.
     start = arrow.start * _ROW + _BOX // 2 + 3 + 5
     end = arrow.end * _ROW + _BOX // 2 + 3 - (5 if arrow.end <= arrow.start else 0)
     path = f"M{x} {start} H{out} V{end} H{x + side * 2}"

@@ -86,6 +86,8 @@ def resolve_behavior(
 
 
 DEFAULT_PRIORITY = 10
+SEPARATOR = "/"
+"""Between a constraint and its rule, as in `tone/no-shouting`."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from signoff.core.one_line import one_line
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.constraint import Constraint, Rule
+from signoff.review.constraint import SEPARATOR, Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import (
     LISTED,
@@ -27,7 +27,6 @@ from signoff.review.finding import (
     group_equal,
 )
 from signoff.review.findings import Ledger
-from signoff.review.review_scope import SEPARATOR
 from signoff.review.work_order import Edit, EditKind, is_detail
 
 SUMMARY_FOR_JUDGES = 200

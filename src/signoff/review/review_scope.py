@@ -17,13 +17,10 @@ from functools import cached_property
 
 from signoff.core.one_line import one_line
 from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import SEPARATOR, Constraint
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import with_unique_ids
 from signoff.review.similarity import calculate_similarity
-
-SEPARATOR = "/"
-"""Between a constraint and its rule, as in `tone/no-shouting`."""
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,6 @@ class Shelf:
         return Health(self._model == "small", f"model {self._model}", "pull it")
 
 
-def test_only_the_agents_that_a_run_asks_are_checked(tmp_path: Path) -> None:
-    """An agent that is configured but not used may be missing on this machine."""
-    settings = {"absent": ABSENT, "there": THERE}
-
-    assert find_not_ready(settings, [Ask("there"), Ask("unknown")], tmp_path) == {}
-    assert list(find_not_ready(settings, [Ask("absent")], tmp_path)) == ["absent"]
-
-
 def test_an_agent_whose_fallback_is_ready_can_be_asked(tmp_path: Path) -> None:
     """That is what a fallback is for; a circle of fallbacks must not hang the check."""
     first = AgentSettings("command", fallback="second", options=ABSENT.options)

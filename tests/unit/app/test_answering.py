@@ -23,7 +23,7 @@ from signoff.app.answering import AnswerInput, decide, find_item, record_answer
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
-from signoff.errors import InvalidAnswer, StaleApproval, UsageError
+from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.store_port import InboxItem
 from signoff.testing import FrozenClock
@@ -388,22 +388,6 @@ async def test_a_request_is_found_by_number_by_run_or_as_the_only_one(project: P
     found = [find_item(project, where) for where in (str(item.id), f"#{item.id}", "one", None)]
 
     assert {each.id for each in found} == {item.id}
-
-
-async def test_one_of_several_requests_has_to_be_named(project: Project) -> None:
-    """Taking the first would answer the wrong question."""
-    await waiting_for(project, Question("Name?"), Question("Age?"))
-
-    with pytest.raises(UsageError, match=r"#1 'Name\?', #2 'Age\?'"):
-        find_item(project)
-
-
-async def test_an_answer_with_such_a_number_is_refused(project: Project) -> None:
-    """It could be neither stored nor shown."""
-    await waiting_for(project, Response("Work?", {"type": "object"}))
-
-    with pytest.raises(InvalidAnswer, match="a number in it has 5,000 digits"):
-        record_answer(project, 1, AnswerInput(f'{{"x": {"1" * 5000}}}'))
 
 
 async def test_an_agent_decides_nothing_whatever_it_calls(project: Project) -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,7 @@ from signoff.app.answering import (
     token_of,
 )
 from signoff.app.external_work import next_work, start_pulled, submit
-from signoff.app.project import WORKER_VARIABLE, Project, open_project
-from signoff.app.settings import unknown_variables
+from signoff.app.project import Project
 from signoff.app.start import resume
 from signoff.core.outcome import Status
 from signoff.errors import InvalidAnswer, UsageError
@@ -119,12 +117,3 @@ async def test_a_worker_does_the_work_of_its_own_run_only(worker: Project) -> No
     with pytest.raises(UsageError, match="does not belong to run 'two'"):
         await submit(first, "two", None, AnswerInput("x"))
     assert (await next_work(project, "two")).work
-
-
-def test_the_token_comes_from_the_environment(project: Project, tmp_path: Path) -> None:
-    """It reaches every command of the worker, and is no unknown setting."""
-    environment = {WORKER_VARIABLE: "t", "SIGNOFF_HOME": str(project.home.path)}
-
-    with open_project(tmp_path, environment) as opened:
-        assert opened.worker_token == "t"
-    assert unknown_variables(environment) == []

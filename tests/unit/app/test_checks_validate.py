@@ -49,17 +49,6 @@ def test_a_step_whose_line_cannot_be_known_names_the_workflows(project: Project)
     assert {p.where.partition("looped.py:")[2][:2] for p in checked.problems} == {"3:"}
 
 
-def test_without_a_target_all_named_workflows_are_checked(project: Project) -> None:
-    """It is what a team runs before a commit."""
-    (project.home.flows / "good.py").write_text(GOOD)
-    (project.home.flows / "bad.py").write_text(BAD)
-
-    checked = validate([], project.cwd, isolated(project))
-
-    assert [each.workflow for each in checked if each.valid] == ["good"]
-    assert any("bad.py" in str(p) for each in checked for p in each.problems)
-
-
 def test_an_unknown_kind_of_agent_is_reported_with_its_line(project: Project) -> None:
     """Otherwise the run would fail at its first call, perhaps hours after its start."""
     (project.home.root / "good.py").write_text(GOOD)

@@ -12,12 +12,9 @@ from signoff.app.external_work import (
     run_status,
     submit,
 )
-from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.start import FROM_OUTSIDE, start
 from signoff.app.targets import Target
-from signoff.core import events as ev
-from signoff.core.outcome import Status
 from signoff.errors import InvalidAnswer, RunBusy, UsageError
 from signoff.remedies import Resume
 from signoff.runtime.owner import this_process
@@ -147,16 +144,6 @@ async def test_a_run_with_its_own_agents_is_not_resumed(project: Project, target
     with pytest.raises(UsageError) as refused:
         await next_work(project, "one")
     assert refused.value.remedies == (Resume("one"), Resume("one", external=True))
-
-
-@pytest.mark.usefixtures("before")
-async def test_the_journal_records_that_work_is_handed_out(project: Project) -> None:
-    """Its work stays handed out, however the run is resumed."""
-
-    row = project.run("one")
-
-    assert load_state(project, row).stand_ins == {ev.ANY_AGENT: "manual"}
-    assert row.status is Status.WAITING
 
 
 JUDGED = """

@@ -62,15 +62,3 @@ def test_a_new_home_keeps_runs_out_of_git(tmp_path: Path) -> None:
     assert result.home.constraints.is_dir()
     ignored = (result.home.path / ".gitignore").read_text().split()
     assert {"signoff.db*", "runs/"} <= set(ignored)
-
-
-def test_creating_a_home_again_changes_nothing(tmp_path: Path) -> None:
-    """A user who runs init twice must not lose settings."""
-    home = init_home(tmp_path, {}).home
-    home.config.write_text("version: 1\nlimits: {usd: 3}\n")
-    home.constraints.rmdir()
-
-    again = init_home(tmp_path, {})
-
-    assert again.created == (home.constraints,)
-    assert home.config.read_text() == "version: 1\nlimits: {usd: 3}\n"

@@ -12,7 +12,6 @@ from signoff.app.presets import init_project
 from signoff.app.settings import load_settings
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.documents.source_file import SourceFile
-from signoff.errors import WriteFailed
 from signoff.flows.constraint_file import load_constraints
 from signoff.flows.notation import NOTATION
 from signoff.flows.reading import read_flow
@@ -48,17 +47,6 @@ def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path
     assert result.run == (f".signoff/flows/{name}.yaml", "--goal", f"{name}-goal.yaml")
 
 
-def test_presets_have_no_files_in_common() -> None:
-    """A project may use several presets, and none must pick up the goal of another."""
-    names = [
-        path.relative_to(SHIPPED / preset).as_posix()
-        for preset in NAMES
-        for path in (SHIPPED / preset).rglob("*.yaml")
-    ]
-
-    assert len(names) == len(set(names))
-
-
 def test_files_use_the_actual_name_of_the_home(tmp_path: Path) -> None:
     """With SIGNOFF_HOME, paths to a missing folder would make the flow invalid."""
     result = init_project(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "reviews")}, "docs")
@@ -67,16 +55,6 @@ def test_files_use_the_actual_name_of_the_home(tmp_path: Path) -> None:
     assert not [text for text in texts if ".signoff/" in text]
     assert "dir: reviews/constraints/docs" in "\n".join(texts)
     assert result.run[0] == "reviews/flows/docs.yaml"
-
-
-def test_an_unwritable_path_is_named(tmp_path: Path) -> None:
-    """A traceback would not say which file is in the way."""
-    init_project(tmp_path, {})
-    (tmp_path / ".signoff" / "flows").rmdir()
-    (tmp_path / ".signoff" / "flows").symlink_to(tmp_path / "nowhere")
-
-    with pytest.raises(WriteFailed, match=r"\.signoff"):
-        init_project(tmp_path, {}, "docs")
 
 
 def test_every_file_names_a_schema_that_it_matches(home: Home) -> None:

@@ -24,11 +24,6 @@ def test_a_path_and_a_url_name_the_same_file(address: str, file: str) -> None:
     assert database_file(address, Path("/home")) == Path(file)
 
 
-def test_a_url_of_a_server_names_no_file() -> None:
-    """A URL used as a file name would create a folder called postgresql:."""
-    assert database_file("postgresql://host/db", Path("/home")) is None
-
-
 def test_an_address_that_is_remembered_is_valid_in_every_folder() -> None:
     """A user who looks for a moved run is somewhere else."""
     assert absolute_address("runs.db", Path("/data")) == "/data/runs.db"
@@ -50,12 +45,6 @@ def test_an_unknown_kind_of_database_lists_the_valid_ones(address: str) -> None:
         open_database(address, Path())
 
     assert "secret" not in str(caught.value)
-
-
-def test_an_address_without_a_file_is_rejected(tmp_path: Path) -> None:
-    """The folder itself is not a database."""
-    with pytest.raises(ConfigError, match="names no file"):
-        open_database("sqlite:///", tmp_path)
 
 
 def test_a_file_needs_no_setup() -> None:

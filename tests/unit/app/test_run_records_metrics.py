@@ -116,15 +116,6 @@ def test_a_notation_that_cannot_read_a_state_hides_no_other_run(
     assert "run bad" in caplog.text
 
 
-def test_they_are_the_same_when_read_again_and_by_another_process(project: Project) -> None:
-    """Summaries are stored in between; what was stored must add up to the same."""
-    put_run(project, "one", journal())
-    first = text_of(project)
-
-    assert text_of(project) == first
-    assert len(project.store.summaries(VERSION)) == 1
-
-
 def test_only_runs_that_have_changed_are_read_again(project: Project) -> None:
     """Ten thousand journals must not be decoded for each reading."""
     store = ReadingStore()

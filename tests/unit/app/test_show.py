@@ -5,7 +5,7 @@ from typing import Any
 from signoff import Edge, Outcome, Question, StepContext, StepDef, Usage, Workflow
 from signoff.app.history import load_state
 from signoff.app.project import Project
-from signoff.app.runs import list_runs, run_to_json
+from signoff.app.runs import list_runs
 from signoff.app.show import show
 from signoff.core import events as ev
 from signoff.core.delta import Append
@@ -74,18 +74,6 @@ async def test_each_request_comes_with_the_exact_command_that_answers_it(project
 
     bound = f"--digest {request['digest'][:12]}"
     assert request["commands"] == [f'signoff answer 1 "..." {bound} --resume']
-
-
-async def test_runs_are_listed_newest_first_and_by_status(project: Project) -> None:
-    """`runs --status waiting` is how users find what needs them."""
-    await begin(project, None)
-    async with project.engine() as engine:
-        quick = Workflow("quick", StepDef("only", next={Outcome.OK: None}))
-        await engine.start(quick, name="two")
-
-    assert [row.name for row in list_runs(project)] == ["two", "one"]
-    assert [row.name for row in list_runs(project, status=["waiting"])] == ["one"]
-    assert run_to_json(list_runs(project, limit=1)[0])["status"] == "completed"
 
 
 def test_a_limit_counts_runs_by_their_current_status(project: Project) -> None:

@@ -85,17 +85,6 @@ def test_a_module_is_a_target_only_if_the_settings_name_it(folder: Path) -> None
         found.find("other_flows.hi:WORKFLOW", folder)
 
 
-def test_a_name_that_two_workflows_have_is_refused_with_both_targets(folder: Path) -> None:
-    flows = folder / ".signoff" / "flows"
-    (flows / "again.yaml").write_text(FLOW)
-    found = startable(folder, {})
-
-    with pytest.raises(UsageError, match=r"can mean \.signoff/flows/again\.yaml or "):
-        found.find("sea", folder)
-    assert found.find(".signoff/flows/again.yaml", folder).name == "sea"
-    assert "sea" not in found.by_name()
-
-
 def test_files_are_reviewed_wherever_the_server_runs(folder: Path) -> None:
     """A server may have been started in any folder."""
     (folder / "a.md").write_text("It always works.\n")

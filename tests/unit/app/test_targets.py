@@ -129,14 +129,6 @@ def test_a_missing_module_is_a_usage_error(home: Home) -> None:
         resolve("nowhere_at_all:X", home.root, context_of(home))
 
 
-def test_a_value_that_is_not_a_workflow_is_rejected_by_name(home: Home) -> None:
-    """`run` would otherwise fail somewhere deep inside."""
-    (home.root / "flow.py").write_text("WORKFLOW = 5\n")
-
-    with pytest.raises(InvalidWorkflow, match="WORKFLOW is int, not a Workflow"):
-        resolve("flow.py", home.root, context_of(home))
-
-
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
@@ -162,15 +154,6 @@ def test_a_file_with_an_unknown_suffix_is_rejected_with_the_known_ones(home: Hom
 
     with pytest.raises(InvalidWorkflow, match=r"no notation reads \.md files \(use one of: \.py"):
         resolve("flow.md", home.root, context_of(home))
-
-
-@pytest.mark.parametrize("name", ["notes", "notes.txt"])
-def test_an_existing_file_is_treated_as_a_file(home: Home, name: str) -> None:
-    """`unknown workflow 'notes.txt'; give a file` would be wrong: it is a file."""
-    (home.root / name).write_text("steps: []\n")
-
-    with pytest.raises(InvalidWorkflow, match=r"files \(use one of: \.py, \.yaml, \.yml\)"):
-        resolve(name, home.root, context_of(home))
 
 
 def test_a_file_does_not_hide_a_workflow_of_its_name(home: Home) -> None:

@@ -141,31 +141,6 @@ def test_a_finished_step_stays_as_a_line() -> None:
     assert stage.picture()[0].split()[1:3] == ["draft", "Write"]
 
 
-def test_trouble_stays_as_a_line_too() -> None:
-    """Users ask why a step took three attempts after it has succeeded."""
-    stage = Stage()
-    stage.record(started(), ask("ask#1"))
-
-    stage.record(ev.EffectFinished(EffectId("ask#1"), error={"message": "\x1b[31mno quota"}))
-    stage.record(ev.AttemptFailed("too short"))
-
-    assert [line.strip() for line in stage.stayed()][1:] == [
-        "draft: claude failed: no quota",
-        "draft: retrying: too short",
-    ]
-
-
-def test_every_call_stays_as_a_line_when_more_was_asked_for() -> None:
-    """-v is for the day something is wrong."""
-    stage = Stage(verbose=True)
-    stage.record(started(), ask("ask#1"), ev.EffectFinished(EffectId("ask#1"), {}))
-
-    assert [line.strip() for line in stage.stayed()][1:] == [
-        "draft: asks claude",
-        "draft: claude answered in 0.0s",
-    ]
-
-
 def test_a_fan_out_is_one_line_with_the_slowest_named() -> None:
     """Eight critics are one thing to the person who waits for the last of them."""
     stage = Stage()

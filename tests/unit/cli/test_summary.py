@@ -10,8 +10,6 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import (
     BudgetReached,
-    NotConverging,
-    ProcessStopped,
     StepDecided,
     StopReason,
 )
@@ -82,22 +80,6 @@ def test_the_reason_of_a_bad_end_stands_in_the_first_line(
     assert capsys.readouterr().out.splitlines()[0] == "✗ failed  one: no luck"
 
 
-@pytest.mark.parametrize(
-    ("reason", "line"),
-    [
-        (ProcessStopped(), "● interrupted  one"),
-        (ProcessStopped("its process stopped"), "● interrupted  one: its process stopped"),
-    ],
-)
-def test_an_interrupted_run_says_why_unless_that_is_the_same_word(
-    capsys: pytest.CaptureFixture[str], reason: StopReason, line: str
-) -> None:
-    """A process that died is not the same as a user who pressed ctrl-c."""
-    print_summary(report(Status.INTERRUPTED, reason=reason), Output())
-
-    assert capsys.readouterr().out.splitlines()[0] == line
-
-
 def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -140,17 +122,6 @@ def test_a_waiting_run_says_what_was_answered_already_and_how_to_go_on() -> None
         "#7 approval: rejected by ann: meddled",
         "to continue with these answers, run: signoff resume one",
     ]
-
-
-def test_the_rule_that_ended_a_run_stands_beside_its_status(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """`not converging: (plateau):` reads as if something had been cut out."""
-    ended = report(Status.NOT_CONVERGING, reason=NotConverging("plateau", "no better"))
-
-    print_summary(ended, Output())
-
-    assert capsys.readouterr().out.splitlines()[0] == "✗ not converging (plateau)  one: no better"
 
 
 @pytest.mark.parametrize(

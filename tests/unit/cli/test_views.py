@@ -30,21 +30,6 @@ def test_a_run_is_told_line_by_line_with_the_time() -> None:
     assert lines_of(stream) == ["workflow review started", "draft: begins", "failed: no luck"]
 
 
-def test_more_is_told_when_more_was_asked_for() -> None:
-    """-v is for the day something is wrong."""
-    stream = io.StringIO()
-    view = PlainView(verbose=True, stream=stream)
-
-    view.notice(Recorded("one", [STARTED, ASKED]))
-    view.notice(Progress("one", "draft", "ask#1", "think"))
-    view.notice(Progress("one", "draft", "ask#1", "ing\x1b[31m\nhard"))
-    before = lines_of(stream)[2:]
-    view.notice(Recorded("one", [ev.EffectFinished(ASKED.id, {"text": "done"})]))
-
-    assert before == ["draft: asks claude", "draft| thinking"]
-    assert lines_of(stream)[4] == "draft| hard"
-
-
 def test_an_answer_for_programs_is_not_streamed() -> None:
     """Half a JSON document tells no one anything."""
     stream = io.StringIO()
@@ -65,16 +50,6 @@ def test_a_pause_names_who_is_waited_for() -> None:
     view.notice(Retrying("one", "ask#1", "overloaded", 2.0))
 
     assert lines_of(stream)[-1] == "claude: overloaded; again in 2.0s"
-
-
-def test_of_several_runs_each_line_says_whose_it_is() -> None:
-    """`resume --due` drives many at once."""
-    stream = io.StringIO()
-    view = PlainView(several=True, stream=stream)
-
-    view.notice(Recorded("one", [STARTED]))
-
-    assert lines_of(stream)[0] == "one  workflow review started"
 
 
 def test_a_resumed_run_is_told_with_what_was_known_before() -> None:

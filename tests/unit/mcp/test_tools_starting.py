@@ -28,16 +28,6 @@ async def test_a_name_is_not_reused_for_something_else(server: ReviewServer) -> 
     assert "already exists" in message
 
 
-async def test_an_unknown_name_is_reported_with_those_of_the_project_first(
-    server: ReviewServer,
-) -> None:
-    """A list of shipped workflows that ends with "and 3 more" would hide them."""
-    async with server.client() as client:
-        message = await client.error("start", workflow="nope")
-
-    assert "unknown workflow 'nope'; valid names: notice, " in message
-
-
 async def test_files_are_reviewed_without_a_workflow(server: ReviewServer) -> None:
     """This is what agents want most: their own change reviewed."""
     server.write("a.md", "It always works.\n")

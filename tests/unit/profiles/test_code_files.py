@@ -11,7 +11,6 @@ from signoff.profiles.code_files import (
     fenced,
     find_code_files,
     format_code_files,
-    language,
 )
 from tests.tables import table
 
@@ -133,11 +132,6 @@ def test_commands_between_files_are_no_files() -> None:
     assert find_code_files(reply) == {"a.py": "x = 1\n"}
 
 
-def test_a_shell_script_is_a_file_if_it_is_named() -> None:
-    """The info string alone does not make a block a remark."""
-    assert find_code_files("### run.sh\n```sh\nmake\n```") == {"run.sh": "make\n"}
-
-
 def test_a_reply_inside_one_block_is_read() -> None:
     """Models that are asked for a markdown file enclose the whole answer."""
     assert find_code_files(f"````markdown\n### a.py\n{CODE}````\n") == {"a.py": "x = 1\n"}
@@ -247,13 +241,6 @@ def test_five_megabytes_are_read_quickly(long_text: Callable[[], str]) -> None:
         find_code_files(text)
 
     assert time.process_time() - start < 5
-
-
-def test_the_language_of_a_file_follows_from_its_suffix() -> None:
-    """Models and editors highlight by it."""
-    paths = ["A.java", "a.py", "x/B.SQL", "Makefile", "a.yml"]
-
-    assert [language(path) for path in paths] == ["java", "python", "sql", "text", "yaml"]
 
 
 def test_no_text_can_close_the_block_around_it() -> None:

@@ -43,12 +43,6 @@ def test_the_provider_of_one_profile_beats_that_of_all() -> None:
     assert (every.provider, own.provider) == ("house", "yaml-rules")
 
 
-def test_empty_standards_in_the_settings_are_none() -> None:
-    """A team can do without those of a profile; a key without a value changes nothing."""
-    assert source(standards={"probe": {}}).config == {}
-    assert source(standards={"probe": None}).config == {"provider": "yaml-rules", "root": "rules"}
-
-
 def test_mistakes_in_the_settings_are_reported_with_the_setting(tmp_path: Path) -> None:
     """The user has to know that the mistake is not the profile's."""
     wrong = source(standards={"probe": {"provider": "yaml-rules", "rooot": "x"}})

@@ -66,15 +66,6 @@ def test_a_provider_gets_the_prompt_and_the_context() -> None:
     assert (files_in(reply), by_hand(reply)) == ({}, False)
 
 
-def test_a_provider_may_block() -> None:
-    """Other runs continue meanwhile."""
-    provider = Provider(AIProviderResult(response="an answer"))
-
-    ask(ProviderAgent("own", provider))
-
-    assert provider.thread is not threading.main_thread()
-
-
 def test_files_come_with_the_reply() -> None:
     """They are recorded with it, so that a replay has them too."""
     result = AIProviderResult(files={"a.txt": "a", "b.txt": None})
@@ -156,22 +147,3 @@ def test_any_other_result_of_an_approver_is_a_type_error(result: Any) -> None:
 
     with pytest.raises(TypeError, match="approval provider 'own' must return an ApprovalResult"):
         ask(ApproverAgent("own", Approver(result)), **about)
-
-
-def test_an_approver_that_hangs_is_given_up() -> None:
-    """The session then waits for a human instead of for ever."""
-    released = threading.Event()
-
-    class Hanging(Approver):
-        timeout_seconds = 0.01
-
-        def evaluate(self, **stage: Any) -> ApprovalResult:
-            released.wait()
-            return super().evaluate(**stage)
-
-    try:
-        with pytest.raises(AgentTimeout, match="did not decide"):
-            ask(ApproverAgent("slow", Hanging(rejected())), phase="plan", stage="prompt",
-                files={}, context={})  # fmt: skip
-    finally:
-        released.set()

@@ -39,30 +39,12 @@ def test_without_settings_everything_is_done_by_hand() -> None:
     assert (settings.dir, settings.standards_provider) == (None, None)
 
 
-def test_the_stages_are_those_of_the_transition_table() -> None:
-    """A stage that the settings do not know could have no approver."""
-    assert (
-        *("plan.prompt", "plan.response", "generate.prompt", "generate.response"),
-        *("review.prompt", "review.response", "revise.prompt", "revise.response"),
-    ) == STAGES
-
-
 def test_a_role_has_its_own_provider_or_the_default_one() -> None:
     """One line makes a session automatic, another one makes an exception."""
     settings = from_values(providers={"default": "claude-code", "reviewer": "codex"})
 
     assert settings.provider_for("planner") == "claude"
     assert settings.provider_for("reviewer") == "codex"
-
-
-def test_an_explicit_manual_at_a_stage_beats_a_default_skip() -> None:
-    """The one gate that the user wants to decide must not be skipped."""
-    settings = from_values(
-        approval={"default_approver": "skip", "stages": {"plan.response": "manual"}}
-    )
-
-    assert settings.stage("plan.response").approver == "manual"
-    assert settings.stage("plan.prompt").approver == "skip"
 
 
 def test_a_stage_overrides_single_defaults() -> None:

@@ -10,8 +10,6 @@ from signoff.store.rundir.layout import Layout
 from tests.unit.profiles.session_fixture import (
     SessionFixture,
     agent,
-    register_approver,
-    rejected,
     review,
 )
 
@@ -60,20 +58,6 @@ def test_the_end_of_a_session_is_shown(
 
     shown = state_json(session)
     assert (shown["phase"], shown["status"]) == expected
-
-
-def test_why_a_session_waits_is_shown(tmp_path: Path) -> None:
-    """A suggestion at a response is kept there for the user."""
-    register_approver("probe-approver", rejected("too short", "a long plan"))
-    stages = {"plan.prompt": "skip", "plan.response": "probe-approver"}
-    session = SessionFixture(tmp_path, approval={"stages": stages}, providers={"planner": "claude"})
-
-    session.start(claude=agent("a plan"))
-
-    shown = state_json(session)
-    assert shown["last_error"] == "Approval rejected after 1 attempts"
-    assert (shown["approval_feedback"], shown["retry_count"]) == ("too short", 1)
-    assert (shown["suggested_content"], shown["pending_approval"]) == ("a long plan", True)
 
 
 def test_calls_of_judges_and_providers_are_not_among_the_files(tmp_path: Path) -> None:

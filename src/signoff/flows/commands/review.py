@@ -42,7 +42,6 @@ from signoff.flows.coverage import EXECUTES, run_coverage
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.git import base_tree
 from signoff.flows.files.selection import (
-    LARGEST_BYTES,
     FileSelector,
     NothingToReviewError,
     Selection,
@@ -52,6 +51,7 @@ from signoff.flows.files.selection import (
     prepared,
     skipped_note,
 )
+from signoff.flows.files.skipping import LARGEST_BYTES
 from signoff.flows.notation import NOTATION
 from signoff.flows.plan import FlowPlan
 from signoff.flows.plan import plan as flow_plan

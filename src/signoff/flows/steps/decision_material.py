@@ -13,7 +13,7 @@ from signoff.core.context import StepContext
 from signoff.core.one_line import cut
 from signoff.core.words import FindingStatus
 from signoff.flows.coverage import constraint_results
-from signoff.flows.files.selection import file_coverage
+from signoff.flows.files.skipping import file_coverage
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
 from signoff.review.artifact import ArtifactVersion, locate_finding

@@ -9,7 +9,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
-from signoff.flows.files.selection import file_coverage
+from signoff.flows.files.skipping import file_coverage
 from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import FlowState, after

@@ -27,17 +27,6 @@ def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
     ]
 
 
-def test_a_file_that_was_kept_is_told_apart(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    """Otherwise users would unknowingly run the new flow with the old goal."""
-    (folder / "stories-goal.yaml").write_text("goal: mine\n")
-
-    assert main(["init", "--preset", "stories"]) == 0
-
-    assert "kept stories-goal.yaml unchanged\n" in capsys.readouterr().out
-
-
 def test_settings_that_must_be_added_by_hand_are_printed(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
@@ -50,17 +39,6 @@ def test_settings_that_must_be_added_by_hand_are_printed(
     output = capsys.readouterr()
     assert "next: add this to .signoff/config.yaml:\n  # Added by" in output.err
     assert "    tests:\n      kind: check\n" in output.err
-
-
-def test_another_folder_is_where_to_go_next(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    """The commands are seen from the project's root."""
-    (folder / "project").mkdir()
-
-    assert main(["init", "project", "--preset", "code"]) == 0
-
-    assert capsys.readouterr().err.startswith("next: cd project\n")
 
 
 def test_a_home_elsewhere_is_named_as_it_is_found_from_here(

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from signoff.errors import InvalidParams
-from signoff.profiles import ProfileFactory, StandardsProviderFactory
+from signoff.profiles import StandardsProviderFactory
 from signoff.profiles.library.jpa_mt.profile import CONTEXT_SCHEMA, JpaMtProfile
 from tests.unit.profiles.library.prompts import check_prompts, complete
 
@@ -33,20 +33,6 @@ def bundle(scope: str) -> str:
 def test_prompts_are_complete(scope: str) -> None:
     """A user pastes them into a chat window and has nothing to add."""
     check_prompts(JpaMtProfile(), {**CONTEXT, "scope": scope})
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-def test_prompts_state_the_task(scope: str) -> None:
-    """Each prompt may go to a model that has seen none of the others."""
-    ddl = DDL.replace("tenant_id", "org_id")
-    names = {"ddl_text": ddl, "tenant_column": "org_id"}
-    context = {**CONTEXT, **names, "scope": scope, "java_version": 21}
-
-    for prompt in complete(JpaMtProfile(), context).values():
-        for fact in (ddl, "`Product`", "`products`", "`org_id`", "Java 21", "com.example.shop"):
-            assert fact in prompt
-        assert "src/main/java/com/example/shop/" in prompt
-        assert "tenant_id" not in prompt
 
 
 @pytest.mark.parametrize(
@@ -97,17 +83,6 @@ def test_a_name_that_is_none_is_refused(field: str, value: str) -> None:
     assert len(str(error.value)) < 300
 
 
-def test_all_bad_names_are_reported_together() -> None:
-    """The user fixes them in one go."""
-    with pytest.raises(InvalidParams) as error:
-        JpaMtProfile().generate_planning_prompt({**CONTEXT, "entity": "a b", "table": "c d"})
-
-    assert [problem.where for problem in error.value.problems] == [
-        "parameter 'entity'",
-        "parameter 'table'",
-    ]
-
-
 @pytest.mark.parametrize(
     ("field", "change", "problem"),
     [
@@ -138,13 +113,6 @@ def test_a_folder_is_not_a_definition() -> None:
         JpaMtProfile().generate_planning_prompt(context)
 
 
-def test_an_exact_name_is_not_ambiguous() -> None:
-    """An archive in another schema often has a table of the same name."""
-    ddl = f"{DDL}; create table archive.products (id uuid)"
-
-    assert JpaMtProfile().context_problems({**CONTEXT, "ddl_text": ddl}) == {}
-
-
 @pytest.mark.parametrize(
     ("scope", "prefixes"),
     [
@@ -169,9 +137,3 @@ def test_rules_are_numbered_without_gaps() -> None:
         found.setdefault(prefix, []).append(int(number))
 
     assert all(numbers == [*range(1, len(numbers) + 1)] for numbers in found.values())
-
-
-def test_it_is_registered_under_its_name() -> None:
-    """The name is what users type."""
-    assert ProfileFactory.get_class("jpa-mt") is JpaMtProfile
-    assert JpaMtProfile.get_metadata()["name"] == "jpa-mt"

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from signoff.errors import InvalidParams
-from signoff.profiles import ProfileFactory, StandardsProviderFactory, WorkflowStatus
+from signoff.profiles import StandardsProviderFactory, WorkflowStatus
 from signoff.profiles.code_files import format_code_files
 from signoff.profiles.library.python_module.profile import (
     CONTEXT_SCHEMA,
@@ -22,23 +22,6 @@ CONTEXT: dict[str, Any] = {
 def test_prompts_are_complete(scope: str) -> None:
     """A user pastes them into a chat window and has nothing to add."""
     check_prompts(PythonModuleProfile(), {**CONTEXT, "scope": scope})
-
-
-@pytest.mark.parametrize(
-    ("dependencies", "sentence"),
-    [
-        ("", "imports nothing but the standard library."),
-        ("httpx\n pydantic", "the module may import: httpx pydantic."),
-    ],
-)
-def test_prompts_state_the_task(dependencies: str, sentence: str) -> None:
-    """Each prompt may go to a model that has seen none of the others."""
-    context = {**CONTEXT, "python_version": "3.13", "dependencies": dependencies}
-
-    for prompt in complete(PythonModuleProfile(), context).values():
-        for fact in ("Turns titles into slugs.", "`slugs.py`", "`test_slugs.py`", "Python 3.13"):
-            assert fact in prompt
-        assert sentence in prompt
 
 
 @pytest.mark.parametrize("scope", ["library", "script"])
@@ -125,22 +108,3 @@ def test_a_module_without_tests_and_tests_without_a_module_are_refused(
     assert (result.status, result.write_plan) == (WorkflowStatus.ERROR, None)
     assert problem in (result.error_message or "")
     assert profile.process_revision_response(response).status is WorkflowStatus.SUCCESS
-
-
-@pytest.mark.parametrize(
-    "paths", [["slugs.py", "test_slugs.py"], ["test_slugs.py", "conftest.py", "a.md", "slugs.py"]]
-)
-def test_a_module_and_its_tests_are_accepted(paths: list[str]) -> None:
-    """More files than the two are for the review to judge."""
-    response = format_code_files(dict.fromkeys(paths, "pass\n"))
-
-    plan = PythonModuleProfile().process_generation_response(response).write_plan
-
-    assert plan is not None
-    assert [op.path for op in plan.writes] == paths
-
-
-def test_it_is_registered_under_its_name() -> None:
-    """The name is what users type."""
-    assert ProfileFactory.get_class("python-module") is PythonModuleProfile
-    assert PythonModuleProfile.get_metadata()["name"] == "python-module"
