@@ -1,3 +1,4 @@
+import asyncio
 from typing import Any
 
 import httpx
@@ -65,6 +66,21 @@ async def test_a_repeated_answer_with_the_same_key_is_no_second_answer(
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json()["answer"] == again.json()["answer"]
     assert (other.status_code, other.json()["kind"]) == (422, "KeyReused")
+
+
+async def test_answers_with_one_key_at_once_are_one_answer(
+    program: httpx.AsyncClient, waiting: str
+) -> None:
+    """A client that sends again does not wait for the reply to what it sent first."""
+    request = await shown(program)
+    path = f"/api/v1/inbox/{request['number']}/answer"
+    body = {"digest": request["digest"], "value": True, "resume": False}
+
+    sent = (program.post(path, json=body, headers={"idempotency-key": "a"}) for _ in range(9))
+    replies = await asyncio.gather(*sent)
+
+    assert {each.status_code for each in replies} == {200}
+    assert len({each.text for each in replies}) == 1
 
 
 @pytest.mark.parametrize(
