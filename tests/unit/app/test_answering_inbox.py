@@ -1,5 +1,3 @@
-from datetime import timedelta
-
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
@@ -124,25 +122,3 @@ async def test_an_approval_names_its_file_by_the_full_path(project: Project) -> 
 
     assert request["path"] == "plan.md"
     assert request["file"] == str(project.folder("one") / "plan.md")
-
-
-async def test_after_its_deadline_a_request_only_shows_how_to_resume(
-    project: Project, clock: FrozenClock
-) -> None:
-    """Commands that answer it would fail."""
-
-    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
-        await ctx.wait(Approval("Ship?", deadline=timedelta(hours=1), default=False))
-        return Outcome.OK, {}
-
-    async with project.engine() as engine:
-        await engine.start(
-            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
-        )
-    before = request_to_json(project, project.store.item(1))
-    clock.advance(3600)
-    after = request_to_json(project, project.store.item(1))
-
-    assert before["at_deadline"] == "it counts as rejected"
-    assert before["commands"][0].startswith("signoff approve 1 ")
-    assert after["commands"] == ["signoff resume one"]

@@ -80,18 +80,6 @@ def test_schemas_are_updated_with_the_program(tmp_path: Path) -> None:
     assert result.created == ()
 
 
-def test_a_preset_has_no_warnings(home: Home) -> None:
-    """A beginner validates first; a warning would be about our own files."""
-    (flow,) = home.flows.glob("*.yaml")
-
-    (goal,) = home.root.glob("*-goal.yaml")
-    read = read_flow(SourceFile(flow), root=home.root, home=home.path, goal=goal)
-
-    assert read.warnings == ()
-    assert read.goal is not None
-    assert {each.id for each in read.constraints} == {p.stem for p in home.constraints.glob("*/*")}
-
-
 def test_every_constraint_has_examples_of_both_kinds(home: Home) -> None:
     """Users write their own constraints after these."""
     (folder,) = home.constraints.iterdir()

@@ -96,15 +96,6 @@ def test_a_layer_replaces_one_option_of_an_agent_and_leaves_the_others(
     assert agent.options == {"model": "large"}
 
 
-def test_the_name_of_an_agent_may_contain_a_dot(home: Home, environment: dict[str, str]) -> None:
-    """Model names such as `gpt-4.1` are natural names for agents."""
-    home.config.write_text("agents: {gpt-4.1: {kind: openai}}")
-
-    agents = load_settings(home, environment).agents
-
-    assert list(agents) == ["gpt-4.1"]
-
-
 @pytest.mark.parametrize("text", ["", "# nothing\n", "limits:\n", "agents: {claude: }\n"])
 def test_an_empty_file_is_valid(home: Home, environment: dict[str, str], text: str) -> None:
     """Users comment things out and leave the section names."""

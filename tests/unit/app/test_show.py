@@ -66,16 +66,6 @@ async def test_a_report_has_the_fields_that_scripts_rely_on(
     assert json.loads(json.dumps(report)) == report
 
 
-async def test_each_request_comes_with_the_exact_command_that_answers_it(project: Project) -> None:
-    """Users copy it from a log and paste it."""
-    await begin(project, None)
-
-    (request,) = show(project).to_json()["inbox"]
-
-    bound = f"--digest {request['digest'][:12]}"
-    assert request["commands"] == [f'signoff answer 1 "..." {bound} --resume']
-
-
 def test_a_limit_counts_runs_by_their_current_status(project: Project) -> None:
     """A run whose process died is stored as running, but must not count as running."""
     alive, gone = this_process(), replace(this_process(), id="gone", born="long ago")

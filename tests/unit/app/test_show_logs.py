@@ -4,7 +4,6 @@ from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
 from signoff.app.show import afterwards, logs
-from signoff.core import events as ev
 
 LONG = "word " * 3000
 
@@ -31,16 +30,6 @@ async def test_the_log_is_made_from_the_journal(project: Project) -> None:
         "only: waits for a human (question)",
         "waiting",
     ]
-
-
-async def test_following_ends_when_the_run_stops(project: Project) -> None:
-    """`logs -f` in a script must come back."""
-    async with project.engine() as engine:
-        await engine.start(FLOW, name="one")
-
-    entries = list(logs(project, "one", sleep=never))
-
-    assert isinstance(entries[-1].event, ev.RunStopped)
 
 
 async def test_following_includes_new_events(project: Project) -> None:
