@@ -4,13 +4,10 @@ from signoff import Approval, Choice, Outcome, Question, Response, StepContext, 
 from signoff.app.answering import (
     AnswerInput,
     record_answer,
-    refuse_reference_as_answer,
     request_to_json,
 )
 from signoff.app.project import Project
 from signoff.core.requests import Request
-from signoff.errors import UsageError
-from signoff.remedies import AnswerRequest
 from signoff.testing import FrozenClock
 
 
@@ -24,19 +21,6 @@ ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
 async def begin(project: Project, name: str = "one") -> None:
     async with project.engine() as engine:
         await engine.start(ASKS, name=name)
-
-
-@pytest.mark.parametrize(("word", "meant"), [("1", "1"), ("#1", "1"), ("one", "one")])
-async def test_a_reference_without_an_answer_is_rejected(
-    project: Project, word: str, meant: str
-) -> None:
-    """`signoff answer 7` would make "7" the answer, for good."""
-    await begin(project)
-
-    with pytest.raises(UsageError, match="the answer is missing") as refused:
-        refuse_reference_as_answer(project, word)
-
-    assert refused.value.remedies == (AnswerRequest(meant),)
 
 
 async def test_an_answered_request_shows_the_answer_its_author_and_time(

@@ -33,20 +33,6 @@ def written(home: Home) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path) -> None:
-    """The user wants to run something next."""
-    result = init_project(tmp_path, {}, name)
-
-    home = result.home
-    assert (home.flows / f"{name}.yaml").is_file()
-    assert (tmp_path / f"{name}-goal.yaml").is_file()
-    assert 3 <= len(list((home.constraints / name).glob("*.yaml"))) <= 5
-    assert list(home.constraints.glob("*.yaml")) == []
-    assert set(written(home)) <= set(result.created)
-    assert result.run == (f".signoff/flows/{name}.yaml", "--goal", f"{name}-goal.yaml")
-
-
 def test_files_use_the_actual_name_of_the_home(tmp_path: Path) -> None:
     """With SIGNOFF_HOME, paths to a missing folder would make the flow invalid."""
     result = init_project(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "reviews")}, "docs")

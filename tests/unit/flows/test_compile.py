@@ -1,6 +1,5 @@
 """What a flow file gets from the settings."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,35 +46,6 @@ def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path:
 
     handler: Any = workflow.steps["refine"].handler
     assert not writes_text(handler.flow, handler.step)
-
-
-@pytest.mark.parametrize(
-    ("can", "verbs"),
-    [(Capabilities(deterministic=True), ["write", "fix"]), (Capabilities(), [])],
-    ids=["a check", "a writer"],
-)
-def test_an_agent_that_only_checks_cannot_write(
-    can: Capabilities, verbs: list[str], tmp_path: Path
-) -> None:
-    """Its critique, a JSON object, became the artifact."""
-    file = tmp_path / "flow.yaml"
-    file.write_text(FLOW)
-    known = {"own": KnownAgent("x", declared=lambda: can)}
-    context = CompileContext(tmp_path, agents=known)
-
-    problems = []
-    try:
-        compile_file(SourceFile(file), context)
-    except InvalidWorkflow as error:
-        problems = [(each.where.rpartition("/")[2], each.what) for each in error.problems]
-
-    steps = {"write": ("flow.yaml:5", "generate", 0), "fix": ("flow.yaml:8", "refine", 3)}
-    assert problems == [
-        (where, f"the {kind} step at {at}: the agent 'own' only checks and cannot {verb}")
-        for verb in verbs
-        for where, kind, at in [steps[verb]]
-    ]
-    compile_file(SourceFile(file), replace(context, resumes=True))
 
 
 def test_a_check_as_the_agent_of_steps_that_name_none_cannot_write(tmp_path: Path) -> None:

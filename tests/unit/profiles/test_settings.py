@@ -39,14 +39,6 @@ def test_without_settings_everything_is_done_by_hand() -> None:
     assert (settings.dir, settings.standards_provider) == (None, None)
 
 
-def test_a_role_has_its_own_provider_or_the_default_one() -> None:
-    """One line makes a session automatic, another one makes an exception."""
-    settings = from_values(providers={"default": "claude-code", "reviewer": "codex"})
-
-    assert settings.provider_for("planner") == "claude"
-    assert settings.provider_for("reviewer") == "codex"
-
-
 def test_a_stage_overrides_single_defaults() -> None:
     """What a stage leaves out is the default; 0 and false are values."""
     settings = from_values(

@@ -1,4 +1,3 @@
-import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -465,17 +464,6 @@ def test_a_finding_that_was_never_open_is_not_counted_as_fixed() -> None:
 
     counted = [summarize_round(ledger, number) for number in (1, 2)]
     assert [(each["new"], each["fixed"]) for each in counted] == [(1, 0), (0, 1)]
-
-
-def test_a_ledger_survives_being_stored() -> None:
-    """A run that is resumed tomorrow continues with the same findings."""
-    ledger, _ = take(Ledger(), 1, read(issue(), issue("OMISSION")))
-    ledger, _ = take(ledger, 2, read(issue()), text="changed")
-
-    stored = json.loads(json.dumps(ledger.to_json()))
-
-    assert Ledger.from_json(stored) == ledger
-    assert Ledger.from_json({}) == Ledger() == Ledger.from_json(None)
 
 
 @pytest.mark.parametrize(
