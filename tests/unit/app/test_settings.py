@@ -181,29 +181,6 @@ def test_a_file_of_a_newer_version_is_rejected_with_a_remedy(
     assert "upgrade signoff" in line
 
 
-@pytest.mark.parametrize(
-    ("text", "line"), [("a: [", 1), ("limits: {}\nlimits: {}", 2), ("- a", 1), ("\tx: 1", 1)]
-)
-def test_a_file_that_is_not_yaml_is_reported_with_its_line(
-    home: Home, environment: dict[str, str], text: str, line: int
-) -> None:
-    """The parser's own message names no file."""
-    home.config.write_text(text)
-
-    (complaint,) = complaints(home, environment)
-
-    assert complaint.startswith(f"{home.config}:{line}: ")
-
-
-def test_a_file_that_is_not_text_is_reported(home: Home, environment: dict[str, str]) -> None:
-    """Some editors save files as UTF-16."""
-    home.config.write_bytes("limits: {}".encode("utf-16"))
-
-    (complaint,) = complaints(home, environment)
-
-    assert "cannot be read" in complaint
-
-
 def test_the_null_device_turns_the_user_file_off() -> None:
     """Scripts and CI jobs use it to be independent of the user's settings."""
     settings = load_settings(None, {"SIGNOFF_CONFIG": os.devnull})

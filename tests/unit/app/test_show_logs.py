@@ -16,22 +16,6 @@ async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
 FLOW = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
 
 
-async def test_the_log_is_made_from_the_journal(project: Project) -> None:
-    """Nothing but the database is needed to know what happened."""
-    async with project.engine() as engine:
-        await engine.start(FLOW, name="one")
-
-    lines = [line.text for entry in logs(project) for line in entry.lines]
-
-    assert lines == [
-        "workflow asks started",
-        "only: begins",
-        "only: wrote long.md",
-        "only: waits for a human (question)",
-        "waiting",
-    ]
-
-
 async def test_following_includes_new_events(project: Project) -> None:
     """No line may be repeated or lost."""
     async with project.engine() as engine:

@@ -100,6 +100,19 @@ async def test_only_due_runs_are_resumed(project: Project, clock: FrozenClock) -
     assert due_runs(project) == []
 
 
+async def test_a_run_whose_deadline_has_passed_is_due_and_uses_the_default(
+    project: Project, clock: FrozenClock
+) -> None:
+    """No one answered, so the author's default counts."""
+    await begin(project, "ASKS", "one")
+    clock.advance(61)
+
+    (resumed,) = await resume_due(project)
+
+    assert resumed.result is not None
+    assert resumed.result.state == {"name": "anonymous"}
+
+
 async def test_a_run_that_cannot_be_resumed_does_not_stop_the_others(
     project: Project, clock: FrozenClock
 ) -> None:

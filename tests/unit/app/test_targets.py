@@ -44,17 +44,6 @@ def context_of(home: Home) -> CompileContext:
     return CompileContext(home.root, home.path)
 
 
-def test_a_file_is_found_again_from_the_root_wherever_it_was_named(home: Home) -> None:
-    """A run started in a sub-folder is resumed from somewhere else."""
-    write(home.root / "deep" / "flow.py")
-
-    started = resolve("flow.py", home.root / "deep", context_of(home))
-    again = resolve(started.location, home.root, context_of(home))
-
-    assert started.location == "deep/flow.py:WORKFLOW"
-    assert again.workflow is started.workflow
-
-
 def test_a_file_inside_a_package_may_import_relatively(home: Home) -> None:
     """Workflows live in real packages too."""
     write(home.root / "packaged" / "inner.py")

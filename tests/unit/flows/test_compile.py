@@ -55,32 +55,3 @@ def test_a_check_as_the_agent_of_steps_that_name_none_cannot_write(tmp_path: Pat
 
     with pytest.raises(InvalidWorkflow, match="'claude' only checks and cannot write"):
         compile_file(SourceFile(file), CompileContext(tmp_path, agents=known))
-
-
-@pytest.mark.parametrize(
-    ("agents", "warnings"),
-    [
-        ({}, ["codex is not on PATH; needed by: draft, review"]),
-        ({"codex": KnownAgent("manual")}, []),
-    ],
-    ids=["missing", "configured under that name"],
-)
-def test_a_missing_program_is_reported_before_anything_is_paid_for(
-    agents: dict[str, Any], warnings: list[str], tmp_path: Path
-) -> None:
-    """The draft was paid for, and only then did the review fail."""
-    file = tmp_path / "flow.yaml"
-    file.write_text(
-        "goal: Write about the sea.\n"
-        "constraints: {inline: {clear: It is clear.}}\n"
-        "workflow:\n"
-        "  - {step: generate, name: draft, agent: codex}\n"
-        "  - {step: critique, name: review, agent: codex}\n"
-        "  - {step: adjudicate, agent: policy}\n"
-    )
-
-    workflow = compile_file(
-        SourceFile(file), CompileContext(tmp_path, installed=["claude"], agents=agents)
-    )
-
-    assert list(workflow.warnings) == warnings

@@ -309,24 +309,6 @@ def test_a_step_can_be_read_by_itself() -> None:
         step_from_dict({"step": "critique", "scope": "all"})
 
 
-def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
-    """One command names one file, and everything it needs is found from there."""
-    (tmp_path / "flow.yaml").write_text(MINIMAL + "goal: Tea.\nconstraints: {dir: rules}\n")
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "short.yaml").write_text("summary: Short.\n")
-    (tmp_path / "goal.md").write_text("Coffee.")
-
-    own = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path)
-    with_goal_file = read_flow(
-        SourceFile(tmp_path / "flow.yaml"), root=tmp_path, goal=tmp_path / "goal.md"
-    )
-
-    assert own.goal == Goal(goal="Tea.")
-    assert with_goal_file.goal == Goal(goal="Coffee.")
-    assert [constraint.id for constraint in own.constraints] == ["short"]
-    assert any("no critique step reviews the artifact against 'short'" in r for r in own.warnings)
-
-
 @pytest.mark.parametrize(
     "flow",
     ["workflow: [{step: critique}]", "workflow: [{step: crit}]", "max_iterations: 0", "limits: 3"],

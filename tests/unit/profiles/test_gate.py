@@ -227,24 +227,6 @@ def test_a_rejection_by_hand_gets_past_an_approver_that_never_works(tmp_path: Pa
     assert session.text("plan.md") == "another plan"
 
 
-def test_a_rejected_agent_is_asked_once_more_and_the_session_waits_again(tmp_path: Path) -> None:
-    """The human who rejected looks at the new response; the approver does not decide it."""
-    calls = register_approver("probe-approver", PENDING)
-    planner = agent("a plan", "a better plan")
-    session = response_gate(tmp_path)
-    session.start(claude=planner)
-
-    state = session.reject("make it better")
-
-    assert (len(planner.requests), len(calls)) == (2, 1)
-    assert "make it better" in planner.prompts[1]
-    assert "a plan" in planner.prompts[1]
-    assert (session.step, state.approval_feedback) == ("plan.response", "make it better")
-    assert session.text("iteration-1/planning-response.md") == "a better plan"
-    session.approve()
-    assert session.text("plan.md") == "a better plan"
-
-
 def test_a_response_by_hand_is_handed_in_to_the_approver(tmp_path: Path) -> None:
     """One approve hands it in; the approver decides, and its feedback reaches the human."""
     stages = {"plan.prompt": "skip", "plan.response": {"approver": "codex", "max_retries": 1}}

@@ -101,37 +101,6 @@ def test_each_generated_file_is_an_artifact_with_its_hash(tmp_path: Path) -> Non
     assert session.text(f"{CODE}/sub/b.txt") == "b"
 
 
-BAD_PLANS: dict[str, list[tuple[str, str]]] = {
-    "no file": [],
-    "parent": [("ok.txt", "x"), ("../../x.txt", "x")],
-    "twice": [("ok.txt", "x"), ("ok.txt", "y")],
-}
-
-
-@pytest.mark.parametrize("case", list(BAD_PLANS))
-def test_a_bad_write_plan_writes_nothing_and_waits_for_a_fixed_file(
-    tmp_path: Path, case: str
-) -> None:
-    """Half of the files would be worse than none."""
-
-    class Bad(ProbeProfile):
-        def process_generation_response(self, content: str) -> ProcessingResult:
-            return writes(("ok.txt", content)) if "fixed" in content else writes(*BAD_PLANS[case])
-
-    approval = {**SKIP, "stages": {"review.prompt": "manual"}}
-    session = SessionFixture(tmp_path, Bad, approval=approval, providers={"default": "claude"})
-
-    state = session.start(claude=agent("a plan", "waves"))
-
-    assert (session.status, session.step) == (Status.WAITING, "generate.response")
-    assert state.last_error
-    assert state.artifacts == []
-    assert not (session.folder / CODE).exists()
-    state = session.approve("fixed\n")
-    assert (session.step, state.last_error) == ("review.prompt", None)
-    assert session.text(f"{CODE}/ok.txt") == "fixed\n"
-
-
 BAD_CODE = {
     "no code": "I could not do it.",
     "large": "word " * 1_000_000,

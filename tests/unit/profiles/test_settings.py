@@ -56,25 +56,6 @@ def test_a_stage_overrides_single_defaults() -> None:
     assert settings.stage("plan.prompt") == StageRules("manual", 0, False)
 
 
-def test_unknown_providers_and_approvers_are_reported_with_the_valid_ones() -> None:
-    """A typo must not end in a session that no one can approve."""
-    settings = from_values(
-        providers={"planner": "cluade", "default": "claude-code"},
-        approval={"default_approver": "skip", "stages": {"review.response": "judgee"}},
-    )
-
-    problems = list(settings.unknown_names({"claude", "manual"}, {"skip", "judge"}))
-
-    assert [(each.where, each.what, each.remedy) for each in problems] == [
-        ("profiles.providers.planner", "unknown provider 'cluade'", "valid: claude, manual"),
-        (
-            "profiles.approval.stages.review.response",
-            "unknown approver 'judgee'",
-            "valid: judge, skip",
-        ),
-    ]
-
-
 def test_the_layers_override_the_standards_of_single_profiles(
     home: Home, environment: dict[str, str]
 ) -> None:
