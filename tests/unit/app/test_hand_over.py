@@ -2,6 +2,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -122,11 +123,14 @@ def test_a_store_that_no_other_process_sees_gets_no_worker(
 
 
 async def test_a_run_is_woken_from_an_event_loop_with_a_dispatcher(
-    project: Project, planned: StartPlan
+    project: Project, planned: StartPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Servers call this from wherever they are."""
-    project.settings = replace(project.settings, dispatch="store://")
+    dispatcher = AsyncMock()
+    monkeypatch.setattr(module, "open_dispatcher", lambda _project: dispatcher)
+    project.settings = replace(project.settings, dispatch="pigeon://roof")
     result = await start(project, planned.target, planned.params, name="own")
     record_answer(project, result.inbox[0].id, AnswerInput("ab", by="ann"))
 
     assert wake(project, "own").status is Status.QUEUED
+    dispatcher.wake.assert_awaited_once()
