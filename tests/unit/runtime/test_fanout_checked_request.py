@@ -28,16 +28,6 @@ async def count(ctx: StepContext) -> Work:
     return OK, {"count": checked.value, "sent_back": list(checked.sent_back)}
 
 
-async def test_an_answer_that_can_be_read_is_returned_as_its_value(bench: EngineFixture) -> None:
-    """The good case must cost one call and no human."""
-    bench.agent.on("", "7")
-
-    result = await bench.start(one_step(count))
-
-    assert result.state == {"count": 7, "sent_back": []}
-    assert bench.agent.prompts == ["How many?"]
-
-
 async def test_a_bad_answer_is_sent_back_with_itself_and_all_its_problems(
     bench: EngineFixture,
 ) -> None:
@@ -121,19 +111,6 @@ async def test_what_a_human_is_asked_can_depend_on_the_answer(bench: EngineFixtu
     assert result.inbox[0].effect == "bad#1"
 
 
-async def test_a_checked_request_that_is_not_awaited_is_reported(bench: EngineFixture) -> None:
-    """The step would otherwise be done without the answer it asked for."""
-
-    async def work(ctx: StepContext) -> Work:
-        ctx.ask("claude", "How many?", read=number)
-        return OK, {}
-
-    result = await bench.start(one_step(work))
-
-    assert result.status is Status.FAILED
-    assert "write `await`" in result.reason
-
-
 async def item(ctx: StepContext, name: str) -> str:
     reply = await ctx.ask("claude", name)
     if reply.text == "bad":
@@ -179,25 +156,6 @@ async def test_what_an_operator_must_fix_is_no_question_about_items(bench: Engin
 
     assert result.status is Status.FAILED
     assert "there is no database" in result.reason
-
-
-async def test_a_replay_of_a_checked_request_makes_no_call(bench: EngineFixture) -> None:
-    """Every try was paid for."""
-
-    async def work(ctx: StepContext) -> Work:
-        checked = await ctx.ask("claude", "How many?", read=number)
-        await ctx.wait(Question("Good?"))
-        return OK, {"count": checked.value}
-
-    bench.agent.on("not a number", "7").on("", "many")
-    workflow = one_step(work)
-    await bench.start(workflow)
-
-    bench.answer("yes")
-    result = await bench.resume(workflow)
-
-    assert result.state == {"count": 7}
-    assert len(bench.agent.prompts) == 2
 
 
 async def test_another_attempt_knows_the_answers_of_the_one_before_and_no_others(

@@ -101,21 +101,6 @@ def test_a_stored_reply_is_what_the_handler_got(kind: EffectKind, reply: Any, da
     assert reply_of(kind, data) == reply
 
 
-async def test_a_role_is_played_by_the_agent_the_settings_name() -> None:
-    """Workflows name roles; who plays them differs from project to project."""
-
-    async def work(ctx: StepContext) -> Work:
-        return OK, {"text": (await ctx.ask("developer", "Write.")).text}
-
-    bench = EngineFixture(roles={"developer": "claude"})
-    bench.agent.on("Write.", "hello")
-
-    result = await bench.start(one_step(work))
-    await bench.close()
-
-    assert result.state == {"text": "hello"}
-
-
 async def test_a_request_reaches_the_agent_as_it_was_made(bench: EngineFixture) -> None:
     """Model, system prompt and options are part of it."""
 

@@ -69,18 +69,6 @@ async def test_a_reason_for_an_end_is_dropped_if_the_run_continues(bench: Engine
     assert bench.events(ev.StepFinished)[0].delta == {}
 
 
-async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: EngineFixture) -> None:
-    """It would otherwise be displayed as Python's representation of it."""
-
-    def work(_ctx: StepContext) -> Work:
-        return Outcome.OK, {"_reason": 3}
-
-    result = await bench.start(one_step(work))
-
-    assert result.status is Status.FAILED
-    assert "_reason" in result.reason
-
-
 async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: EngineFixture) -> None:
     """It can be answered by file without its number, and says what the step says."""
     waiting = await bench.start(rounds(2, on_limit="ask"))
