@@ -128,11 +128,8 @@ async def test_a_malformed_block_is_sent_back_and_then_a_human_decides(
     """It is neither relayed in part nor taken for a verdict."""
     bench.agent.on("Check", text)
 
-    waiting = await bench.start(flow(ASKS))
-    bench.answer("fail", "decided here")
-    result = await bench.resume(flow(ASKS))
+    result = await bench.answered(flow(ASKS), "fail", "decided here")
 
-    assert waiting.status is Status.WAITING
     assert len(bench.agent.prompts) == 2
     assert "the questions in the answer cannot be used" in bench.agent.prompts[1]
     assert result.outcome is FAIL
@@ -143,9 +140,7 @@ async def test_answers_are_kept_when_a_later_reply_is_sent_back(bench: EngineFix
     """The human must not be asked the same again because of a slip in the verdict."""
     bench.agent.on("was not accepted", DONE).on("<answer header=", "fine!").on("Check", QUESTION)
 
-    await bench.start(flow(ASKS))
-    bench.answer({"Storage": "SQLite"})
-    result = await bench.resume(flow(ASKS))
+    result = await bench.answered(flow(ASKS), {"Storage": "SQLite"})
 
     assert result.state == {"check": {"status": "pass", "notes": "done"}}
     assert [prompt.count('<choice label="SQLite">') for prompt in bench.agent.prompts] == [0, 1, 1]
@@ -177,9 +172,7 @@ async def test_a_text_may_be_asked_for_and_given_by_a_human(bench: EngineFixture
     bench.agent.on("Check", f"{QUESTION} {QUESTION}")
     free = flow(Dispatch("claude", free_form=True, supports_questions=True))
 
-    await bench.start(free)
-    bench.answer("write", "Three files.")
-    result = await bench.resume(free)
+    result = await bench.answered(free, "write", "Three files.")
 
     assert result.state == {"check": "Three files."}
 

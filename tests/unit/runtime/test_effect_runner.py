@@ -1,13 +1,12 @@
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
@@ -26,10 +25,8 @@ from signoff.runtime.services import AgentLimits, Backoff
 from signoff.runtime.store_port import Owner, RunId
 from signoff.testing import ScriptedAgent
 from tests.patience import SkippingLoop, until
-from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
+from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 DOLLAR = Usage(tokens_in=10, tokens_out=20, usd=1.0)
 
 

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.ports import idempotency_key
-from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
+from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 KEY = idempotency_key("run", "work", 1, 1, "ask#1")
 TRUE = [sys.executable, "-c", "print('ran')"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.spend import Limits, Spend, Usage
 from signoff.core.step import StepDef
 from signoff.core.stop_reason import BudgetReached
@@ -20,10 +20,7 @@ from signoff.runtime.effect_runner import SpendLimiter
 from signoff.runtime.suspension import LimitReached
 from signoff.testing import ScriptedAgent
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, chain, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, chain, one_step
 
 
 async def ask_one(ctx: StepContext, number: int) -> str:

@@ -12,7 +12,7 @@ from signoff.core import events as ev
 from signoff.core.args import Arg
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.core.spend import Limits
 from signoff.core.step import StepDef
@@ -31,10 +31,7 @@ from signoff.runtime.runner import STOP_POLL_SECONDS
 from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store, StoredRun
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, chain, one_step, only
 
 
 async def wait(ctx: StepContext) -> Work:

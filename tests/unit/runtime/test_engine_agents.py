@@ -11,9 +11,7 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName
 from signoff.testing import ScriptedAgent
-from tests.unit.runtime.engine_fixture import EngineFixture
-
-OK = Outcome.OK
+from tests.unit.runtime.engine_fixture import OK, EngineFixture
 
 
 def asks(agent: str, brings: dict[str, Any]) -> Workflow:
@@ -37,9 +35,7 @@ async def test_an_agent_of_the_workflow_answers_in_its_runs_and_is_counted(
     own = agent("mine")
     flow = asks("own", {"own": own})
 
-    await bench.start(flow)
-    bench.answer("yes")
-    result = await bench.resume(flow)
+    result = await bench.answered(flow)
 
     assert result.state == {"replies": ["mine", "mine"]}
     assert (len(own.prompts), result.spend.calls) == (2, 2)

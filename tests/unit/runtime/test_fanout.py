@@ -7,13 +7,11 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.context import Failure, StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.errors import AgentAuth, AgentError, StepFailed
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step, only
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 TOPICS = ["cats", "dogs", "fish"]
 
 
@@ -158,10 +156,7 @@ async def test_an_answer_for_one_item_grants_a_failed_one_nothing(bench: EngineF
         raise StepFailed("no luck")
 
     workflow = fan(item, ["cats", "dogs"], retries=1, on_failure="keep")
-    await bench.start(workflow)
-    bench.answer("so")
-
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow, "so")
 
     assert tries == [1, 2]
     assert result.state["texts"][0] == "so"
@@ -180,9 +175,7 @@ async def test_a_returned_failure_is_the_same_on_every_replay(bench: EngineFixtu
     bench.agent.on("dogs", AgentAuth("not logged in"), "on dogs").on("Write", "fine")
     workflow = one_step(work)
 
-    await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.state == {"reply": "yes", "failed": [1]}
     assert len(bench.agent.prompts) == 3
@@ -340,11 +333,8 @@ async def test_a_waiting_item_does_not_hide_a_failed_one(bench: EngineFixture) -
 
     workflow = fan(item, ["cats", "dogs"])
 
-    waiting = await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
-    assert waiting.status is Status.WAITING
     assert result.state == {"texts": ["yes", "on dogs"]}
     assert runs == ["cats", "dogs", "cats", "dogs"]
 

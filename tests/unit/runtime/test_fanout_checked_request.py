@@ -1,19 +1,15 @@
 """Requests whose answers are checked: sent back with every problem, then decided by a human."""
 
-from typing import Any
-
 import pytest
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, StepContext
 from signoff.core.effects import ProductPrompt, Reply
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Choice, Question, Request
 from signoff.errors import AgentBadOutput, StepFailed, UsageError
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 ASK = Choice("Not a number. What now?", ["retry", "zero"])
 
 
@@ -50,12 +46,8 @@ async def test_a_human_decides_when_the_retry_did_not_help(
     """An unreadable answer must not count, and must not be requested forever."""
     bench.agent.on("Count the cats.", "7").on("", "many")
     workflow = one_step(count)
-    waiting = await bench.start(workflow)
+    result = await bench.answered(workflow, choice, "Count the cats." if choice == "retry" else "")
 
-    bench.answer(choice, "Count the cats." if choice == "retry" else "")
-    result = await bench.resume(workflow)
-
-    assert waiting.status is Status.WAITING
     assert result.status is Status.COMPLETED
     assert result.state["count"] == count_
     assert len(bench.agent.prompts) == (3 if choice == "retry" else 2)
@@ -173,10 +165,7 @@ async def test_another_attempt_knows_the_answers_of_the_one_before_and_no_others
 
     bench.agent.on("Write 1.", "one").on("Write 2.", "two").on("", "three")
     workflow = one_step(work)
-    await bench.start(workflow)
-    bench.answer("retry", "again")
-
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow, "retry", "again")
 
     assert result.status is Status.COMPLETED, result.reason
     assert seen == [
@@ -199,10 +188,7 @@ async def test_an_answer_that_does_not_fit_its_schema_is_quoted_in_the_retry(
 
     bench.agent.on("not accepted", {"count": 1}).on("", '{"cuont": 1}')
     workflow = one_step(work)
-    await bench.start(workflow)
-    bench.answer("yes")
-
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.state == {"value": {"count": 1}}
     _first, second = bench.agent.prompts

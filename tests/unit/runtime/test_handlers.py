@@ -5,15 +5,12 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.core.step import Condition, HandlerFunction, HandlerObject, StepDef
 from signoff.runtime.handlers import awaited, bound_handler, broken_conditions
 from signoff.runtime.suspension import WaitingForAnswer
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 
 def plain(ctx: StepContext, greeting: str = "hi") -> Work:

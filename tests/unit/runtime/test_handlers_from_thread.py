@@ -1,20 +1,16 @@
 import asyncio
 import threading
-from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Notice, Progress
 from tests.patience import PATIENCE_SECONDS, SkippingLoop
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 
 async def test_the_time_that_a_thread_gets_is_recorded(bench: EngineFixture) -> None:
@@ -89,9 +85,7 @@ async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(
         StepDef("after", handler=after, next={OK: None}),
     )
 
-    await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.ok
     assert ended.is_set()

@@ -16,10 +16,9 @@ from signoff.errors import AgentAuth, AgentBadRequest, AgentError, InvalidParams
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
-from tests.unit.runtime.engine_fixture import EngineFixture
+from tests.unit.runtime.engine_fixture import EngineFixture, Work
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
-Work = tuple[Outcome, dict[str, Any]]
 LEVELS = ("exploring", "low", "high")
 
 

@@ -21,15 +21,15 @@ from signoff.runtime.store_port import Commit, CommitResult, Owner
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.unit.runtime.engine_fixture import (
+    OK,
     CountingStore,
     DyingStore,
     EngineFixture,
+    Work,
     chain,
     one_step,
 )
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 THIEF = Owner("thief", "elsewhere", 1, "")
 
 

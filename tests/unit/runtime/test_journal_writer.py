@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
 from signoff.runtime.journal import SLOW_SECONDS, THREADED_COMMITS
 from signoff.runtime.store_port import Commit, CommitResult
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.patience import PATIENCE_SECONDS, until
-from tests.unit.runtime.engine_fixture import CountingStore, EngineFixture, chain, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import (
+    OK,
+    CountingStore,
+    EngineFixture,
+    Work,
+    chain,
+    one_step,
+)
 
 
 def plain(ctx: StepContext) -> Work:

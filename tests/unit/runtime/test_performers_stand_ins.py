@@ -1,14 +1,9 @@
-from typing import Any
-
 import pytest
 
 from signoff.agents.base import ManualAgent
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
-from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from signoff.core.outcome import Status
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, chain, one_step, only
 
 
 async def write(ctx: StepContext) -> Work:
@@ -118,9 +113,7 @@ async def test_a_humans_answer_is_not_used_for_the_next_step(bench: EngineFixtur
 
     workflow = chain(write, ask_claude)
 
-    await bench.start(workflow)
-    bench.answer("By hand.")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow, "By hand.")
 
     assert (result.state["line"], result.state["second"]) == ("By hand.", "By machine.")
     await bench.close()

@@ -17,10 +17,7 @@ from signoff.errors import CommandFailed, LeaseLost
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import KEPT_BYTES, end_process, kill_family, run_process
 from tests.patience import PATIENCE_SECONDS, until, wait_until, written
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 FAMILY = """
 import os, subprocess, sys, time
@@ -392,9 +389,7 @@ async def test_a_command_that_fails_is_a_result_and_runs_once_however_often_its_
         return (OK if result.ok else Outcome.FAIL), {"code": result.code}
 
     workflow = one_step(work, next={OK: None, Outcome.FAIL: None})
-    await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert (result.outcome, result.state) == (Outcome.FAIL, {"code": 1})
     assert log.read_text() == "ran "

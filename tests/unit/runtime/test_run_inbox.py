@@ -16,10 +16,7 @@ from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles
 from signoff.testing import WrappedStore
-from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 
 
 def asking(request: Request, answers: list[Answer] | None = None) -> Any:
@@ -93,10 +90,7 @@ async def test_an_answer_is_used_once(bench: EngineFixture) -> None:
         return OK, {"reply": [first.value, second.value]}
 
     workflow = one_step(work)
-    await bench.start(workflow)
-    bench.answer("yes")
-
-    waiting = await bench.resume(workflow)
+    waiting = await bench.answered(workflow)
 
     assert waiting.status is Status.WAITING
     assert only(bench.store.items("run", state=(ItemState.USED,))).answer is not None

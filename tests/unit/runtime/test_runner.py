@@ -12,10 +12,7 @@ from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, StepFailed, WriteFailed
 from tests.patience import PATIENCE_SECONDS, SkippingLoop
-from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, chain, one_step, only
 
 
 async def test_a_chain_runs_to_its_end_and_returns_the_results_of_its_steps(
@@ -598,11 +595,8 @@ async def test_a_branch_that_waits_does_not_cut_off_its_sibling(
     bench.agent.on("Write.", lambda _request: _soon("hello"))
     workflow = one_step(work)
 
-    waiting = await bench.start(workflow)
-    bench.answer("cats")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow, "cats")
 
-    assert waiting.status is Status.WAITING
     assert result.state == {"draft": "hello", "topic": "cats"}
     assert len(bench.agent.prompts) == 1
 

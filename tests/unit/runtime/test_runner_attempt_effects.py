@@ -10,11 +10,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.errors import AgentError, StepFailed, UsageError
 from signoff.runtime.ports import Notice, Progress
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
-
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step, only
 
 # Replay
 
@@ -32,9 +28,7 @@ async def test_a_recorded_reply_is_never_asked_for_again(bench: EngineFixture) -
     bench.agent.on("Write.", "a").on("Shorten: a", "b").on("Polish: b", "c")
     workflow = one_step(work)
 
-    await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.state == {"draft": "c"}
     assert bench.agent.prompts == ["Write.", "Shorten: a", "Polish: b"]
@@ -55,9 +49,7 @@ async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: EngineFixt
     bench.agent.on("Write simply.", "plan b").on("Write.", AgentError("no"), "plan a")
     workflow = one_step(work)
 
-    await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.state == {"draft": "plan b", "texts": "yes"}
     assert bench.agent.prompts == ["Write.", "Write simply."]

@@ -9,9 +9,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
-
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import EngineFixture, Work, one_step, only
 
 
 def rounds(most: int, *, on_limit: Any = "end") -> Workflow:

@@ -58,24 +58,6 @@ def test_state_begins_with_the_fields_that_all_notations_share(
     assert state["spend"] == {"calls": 1, "tokens": None, "usd": None, "seconds": 3.0}
 
 
-def test_prompts_and_replies_are_in_the_folder_of_their_iteration(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """After a bad result, users first look at the prompt and the reply."""
-    long = "reply " * 2000
-    story.begin().ask("ask#1", "first", "one").step("draft", iteration=2).ask("ask#1", "next", long)
-
-    directory.catch_up("demo")
-
-    files = tree(tmp_path / "demo" / "iterations")
-    assert files == {
-        "1/prompt_draft_claude.txt": b"first",
-        "1/reply_draft_claude.txt": b"one",
-        "2/prompt_draft_claude.txt": b"next",
-        "2/reply_draft_claude.txt": long.encode(),
-    }
-
-
 def test_a_system_prompt_is_shown_above_the_prompt(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
@@ -155,30 +137,6 @@ def test_a_file_that_was_read_is_in_the_thread_with_its_digest(
     entry = json.loads(line)
     assert (entry["kind"], entry["path"], entry["digest"]) == ("read", "a.md", "abc")
     assert "secret plans" not in line
-
-
-def test_the_live_log_describes_the_run(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """`tail -f` is the simplest way to watch a run."""
-    story.begin().ask("ask#1", "write", "text").end(reason="done")
-
-    directory.catch_up("demo")
-
-    log = (tmp_path / "demo" / "live.log").read_text()
-    assert "draft: asks claude" in log
-    assert log.splitlines()[-1] == "2023-11-14T22:13:23.000Z  completed: done"
-
-
-def test_the_directory_contains_the_frozen_definition(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """What a run did can only be understood with the rules it ran by."""
-    story.begin()
-
-    directory.catch_up("demo")
-
-    assert document(tmp_path / "demo" / "definition.json")["name"] == "essay"
 
 
 def test_an_ended_run_has_a_resolution_until_it_is_resumed(
@@ -497,20 +455,6 @@ def test_a_directory_ahead_of_a_restored_database_is_rebuilt(tmp_path: Path) -> 
 # Files the workflow wrote
 
 
-def test_a_file_that_a_user_changed_is_not_overwritten(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """An approval is refused when the file changed meanwhile; restoring it would hide that."""
-    RunFiles(tmp_path).write("demo", "plan.md", "as written")
-    story.begin().write("plan.md", "as written")
-    (tmp_path / "demo" / "plan.md").write_text("as edited")
-
-    directory.catch_up("demo")
-    RunDirectory(tmp_path, story.store).catch_up("demo")
-
-    assert (tmp_path / "demo" / "plan.md").read_text() == "as edited"
-
-
 def approved_and_edited(tmp_path: Path, story: Story) -> Path:
     """Returns a file that was approved and then edited."""
     request = Approval("Good?", "as approved", path="plan.md")
@@ -664,19 +608,6 @@ def test_an_open_question_is_shown_until_it_is_answered(
 
     assert not (tmp_path / "demo" / "hitl" / "questions.json").exists()
     assert document(tmp_path / "demo" / "state.json")["awaiting_human"] is False
-
-
-def test_a_question_is_shown_while_the_rest_of_a_fan_out_runs(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """Users can answer early, before the run waits."""
-    story.begin().wait(Question("ok?"), "map#1[0]/wait#1")
-    story.commit(ev.RunResumed(), asked("map#1[1]/ask#1", "continue"))
-
-    directory.catch_up("demo")
-
-    state = document(tmp_path / "demo" / "state.json")
-    assert (state["status"], state["awaiting_human"], state["inbox"]) == ("running", True, [1])
 
 
 def test_an_open_request_for_a_response_has_a_prompt_file(
