@@ -335,23 +335,16 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
             yield Problem(_agent_origin(settings, name, "file"), health.detail)
 
 
-def unknown_options(settings: Settings, root: Path) -> list[Problem]:
-    """Returns a problem for each option that an agent's kind does not take, with its line."""
-    problems: list[Problem] = []
+def unknown_options(settings: Settings, root: Path) -> Iterator[Problem]:
+    """Yields a problem for each option that an agent's kind does not take, with its line."""
     for name, agent in settings.agents.items():
-        known = _option_names(name, agent, root) if agent.options else None
-        if known is not None:
-            problems += unknown_option_problems(settings, f"agents.{name}", agent.options, known)
-    return problems
-
-
-def _option_names(name: str, agent: AgentSettings, root: Path) -> list[str] | None:
-    factory = known_factory(name, agent, root)
-    if factory is None:
-        return None
-    injected = {"agents"} if capabilities_of(factory).needs_agents else set[str]()
-    names = option_names(factory)
-    return None if names is None else [each for each in names if each not in injected]
+        factory = known_factory(name, agent, root) if agent.options else None
+        names = option_names(factory) if factory is not None else None
+        if names is not None:
+            # An agent that forwards requests is given the others; no setting can name them.
+            forwards = capabilities_of(factory).needs_agents
+            known = [each for each in names if not (each == "agents" and forwards)]
+            yield from unknown_option_problems(settings, f"agents.{name}", agent.options, known)
 
 
 def known_factory(name: str, agent: AgentSettings, root: Path) -> plugins.AgentKind | None:
