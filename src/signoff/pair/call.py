@@ -124,7 +124,12 @@ async def run_slogan_generation_with_retry(
     while True:
         attempt += 1
         try:
-            session = await _start_or_resume(user_input, session, options)
+            # Every attempt after the first one resumes, so no finished call is paid for again.
+            session = await (
+                run_slogan_generation(user_input, **options)
+                if session is None
+                else resume_pair(session.run, preset="slogan", **options)
+            )
             if session.completion_reason is not CompletionReason.ERROR:
                 return session
             error = AgentError(session.error or "", session=session)
@@ -138,14 +143,6 @@ async def run_slogan_generation_with_retry(
             attempts = count(max_retries, "attempt")
             raise WorkflowError(f"Failed after {attempts}: {error}", session=session) from error
         await clock.sleep(2.0**attempt)
-
-
-async def _start_or_resume(
-    user_input: str, session: IterationSession | None, options: Mapping[str, Any]
-) -> IterationSession:
-    if session is None:
-        return await run_slogan_generation(user_input, **options)
-    return await resume_pair(session.run, preset="slogan", **options)
 
 
 async def resume_pair(

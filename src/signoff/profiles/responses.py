@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -30,9 +30,6 @@ from signoff.profiles.session import (
 from signoff.profiles.transitions import SessionCommand, WorkflowPhase, WorkflowStatus
 from signoff.review.reply_text import Material
 from signoff.runtime.paths import LONGEST_PATH, check_path, fold_name
-
-if TYPE_CHECKING:
-    from signoff.profiles.model import WriteOp
 
 _OVERRULING: Mapping[str, ReviewVerdict] = {
     SessionCommand.APPROVE_COMPLETE: ReviewVerdict.PASS,
