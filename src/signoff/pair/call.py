@@ -87,11 +87,9 @@ async def pair(
         call.workflow,
         params,
         name=name,
-        store=store,
-        home=home,
-        agents=call.agents,
         limits=limits,
         observers=observers,
+        **call.place,
     )
     session = session_of(result)
     if require_approval and not session.succeeded:
@@ -167,11 +165,9 @@ async def resume_pair(
     result = await resume_async(
         run,
         call.workflow,
-        store=store,
-        home=home,
-        agents=call.agents,
         limits=limits,
         observers=observers,
+        **call.place,
     )
     return session_of(result)
 
@@ -204,6 +200,8 @@ class _Call:
         # to pass it again.
         workflow = build(preset, self._context, approve if callable(approve) else None)
         self.workflow = workflow.with_source(given=self._context.stored)
+        self.place: dict[str, Any] = {"store": store, "home": home, "agents": self.agents}
+        """Where the run is, and who answers in it; starting and resuming take the same."""
 
     async def check(self, params: Mapping[str, Any]) -> None:
         """Raises unless the configuration is valid and all agents can answer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -292,11 +292,10 @@ LONGEST = LONGEST_PATH - 100
 """Bytes of a path: the folder of the round comes before it."""
 
 
-def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
+def check_artifact_path(path: str) -> str:
     """Returns a path with `/` between its names; raises `ValueError` with the reason.
 
-    It has to be a relative path of plain, visible names. File names in `protected` (lower case)
-    are refused in every folder.
+    It has to be a relative path of plain, visible names.
     """
     # Models write paths for the system that they imagine; both kinds of slash are checked as one.
     normalized = path.replace("\\", "/")
@@ -307,13 +306,10 @@ def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
     # In bytes, as file systems count: a short name in another script may still be too long.
     if len(normalized.encode()) > LONGEST:
         raise ValueError(f"the path {path[:77]!r}... is longer than {LONGEST} bytes")
-    name = normalized.rpartition("/")[2]
-    if fold_name(name) in protected:
-        raise ValueError(f"the path {path!r} cannot be used: {name!r} is protected")
     return normalized
 
 
-def check_writes(writes: Sequence[WriteOp], protected: Collection[str] = ()) -> dict[str, str]:
+def check_writes(writes: Sequence[WriteOp]) -> dict[str, str]:
     """Returns the text of each file by its path; raises `ValueError` with every problem.
 
     There has to be a file, and no two of them may have one name, not even on systems that
@@ -326,7 +322,7 @@ def check_writes(writes: Sequence[WriteOp], protected: Collection[str] = ()) -> 
     problems: list[str] = []
     for write in writes:
         try:
-            path = check_artifact_path(write.path, protected)
+            path = check_artifact_path(write.path)
             taken.add(path)
         except ValueError as error:
             problems.append(str(error))
