@@ -36,17 +36,6 @@ def planned(project: Project) -> StartPlan:
     return plan(project.home.root, {}, "flow.py", params, command_line=limits)
 
 
-def test_a_run_that_is_handed_over_is_queued_and_not_driven(
-    project: Project, planned: StartPlan
-) -> None:
-    """A page returns at once, and the run belongs to no process."""
-    row = hand_over(project, planned, name="one")
-
-    assert (row.name, row.status, row.owner) == ("one", Status.QUEUED, None)
-    assert row.needs == (f"folder:{project.home.root}",)
-    assert project.store.items("one") == []
-
-
 async def test_a_run_that_was_handed_over_can_be_resumed_by_hand(
     project: Project, planned: StartPlan, clock: FrozenClock
 ) -> None:
