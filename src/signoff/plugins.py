@@ -67,7 +67,6 @@ OBSERVERS: Mapping[str, str] = {
 
 
 DISPATCHERS: Mapping[str, str] = {
-    "store": "signoff.dispatch.store:StoreDispatcher",
     "temporal": "signoff.dispatch.temporal:TemporalDispatcher",
 }
 """What can bring runs to workers, by the scheme of `dispatch:` in the settings."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from signoff.agents.local import LocalModel
 from signoff.agents.weights import SMOLLM2, model_cache
 from signoff.core.effects import AgentRequest, EffectId
+from signoff.errors import AgentBadOutput
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from tests.agent_harness import ask
@@ -95,12 +97,20 @@ async def test_it_stops_reading_a_long_prompt_when_cancelled() -> None:
 async def test_no_other_process_can_use_it() -> None:
     """The library starts an HTTP server by itself, which must not be reachable."""
     pids: list[int] = []
+    seen: list[set[str]] = []
 
-    await LocalModel().ask(
-        AgentRequest(SENTENCE), call(started=lambda process: pids.append(process["pid"]))
-    )
+    # The process ends with its answer, so it is looked at while a long one streams.
+    def look(_piece: str) -> None:
+        if not seen:
+            seen.append(ports_of(pids[0]))
 
-    assert await asyncio.to_thread(ports_of, pids[0]) == set()
+    with suppress(AgentBadOutput):  # cut off in the end
+        await LocalModel().ask(
+            AgentRequest("Tell a long story about tea."),
+            call(started=lambda process: pids.append(process["pid"]), emit=look),
+        )
+
+    assert seen == [set()]
 
 
 def call(**heard: Any) -> Call:

@@ -242,9 +242,6 @@ class WorkerCapabilities:
         return self.names != before
 
 
-STORE = "store"
-"""The scheme of the dispatcher that needs nothing but the store."""
-
 TEMPORAL = "temporal"
 """The scheme, and the extra, of the dispatcher that needs a client."""
 
@@ -256,7 +253,7 @@ def open_dispatcher(project: Project) -> Dispatcher:
 
 def dispatcher_of(url: str, scope: str) -> Dispatcher:
     """Returns the dispatcher with a URL; `scope` keeps the runs of several stores apart."""
-    scheme = urlsplit(url).scheme or STORE
+    scheme = urlsplit(url).scheme or url
     known = plugins.paths("dispatchers")
     if scheme not in known:
         raise ConfigError(f"dispatch: {UnknownName('dispatcher', scheme, sorted(known))}")

@@ -19,7 +19,7 @@ from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, questions_of
 from signoff.core.requests import PRESENCE, AnswerForm, ItemState, needs_presence, options_of
 from signoff.errors import SHOWN_NAMES, SignoffError
-from signoff.notation import YAML_SUFFIXES, Notation
+from signoff.notation import YAML_SUFFIXES
 from signoff.runtime.store_port import InboxItem
 
 LOCAL_WORKER_IDLE_SECONDS = 60
@@ -68,7 +68,8 @@ def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...
     notation can be named. A run without a target cannot be started again by name.
     """
     names: dict[type[fix.Remedy], dict[str, str]] = {}
-    notation = next((each for each in plugins.notations() if _has_scheme(each, target)), None)
+    scheme = target.partition(":")[0] if ":" in target else None
+    notation = next((each for each in plugins.notations() if each.scheme == scheme), None)
     if target.endswith(YAML_SUFFIXES):
         names[fix.RaiseRounds] = {"file": target}
     elif notation is not None and notation.settings is not None and notation.settings.rounds:
@@ -77,15 +78,6 @@ def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...
     if not target:
         names[fix.StartRun] = {"run": ""}
     return tuple(replace(each, **names.get(type(each), {})) for each in found)
-
-
-def _has_scheme(notation: Notation, target: str) -> bool:
-    return bool(notation.scheme) and target.startswith(f"{notation.scheme}:")
-
-
-def format_option(option: fix.PassOption) -> str:
-    """Returns an option as it is typed."""
-    return f"--{option.option.replace('_', '-')} {option.value}".rstrip()
 
 
 def _raise_limit(remedy: fix.RaiseLimit, run: str) -> str:
@@ -177,7 +169,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.TakeWork: lambda _, run: f"see the open work: signoff next {run}",
     fix.ShowInbox: lambda it, run: f"details: {inbox_command(it.item or run)}",
     fix.AnswerRequest: _answer,
-    fix.PassOption: lambda it, _: f"add {format_option(it)}",
+    fix.PassOption: lambda it, _: f"add --{it.option.replace('_', '-')} {it.value}".rstrip(),
     fix.InitProject: lambda _, __: "create one: signoff init",
     fix.TrustProject: lambda _, __: "if you trust them: signoff trust (in CI, set SIGNOFF_TRUST=1)",
     fix.CheckSetup: lambda _, __: "see what each agent needs: signoff doctor -v",

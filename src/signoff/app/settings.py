@@ -26,34 +26,12 @@ if TYPE_CHECKING:
     from signoff.app.config_schema import Rate
 
 
-BUILT_IN: Mapping[str, Any] = {
-    "limits.usd": None,
-    "limits.tokens": None,
-    "limits.calls": None,
-    "limits.seconds": None,
-    "workflows": (),
-    "pass_env": (),
-    "database": "signoff.db",
-    "dispatch": "",
-    "log_level": "warning",
-    "log_format": "text",
-    "log_file": "",
-    "log_content": False,
-    "approvals.presence": "declared",
-}
-"""The default values."""
-
 FILE = "sqlite"
 """The scheme of a database that is a file; so is an address without one."""
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
 FILES_ONLY = ("pass_env", "approvals.presence")
 """Settings that no variable sets: what programs get to see, and what a human has to sign."""
-
-ENVIRONMENT: Mapping[str, str] = {
-    f"SIGNOFF_{key.replace('.', '_').upper()}": key for key in BUILT_IN if key not in FILES_ONLY
-}
-"""Environment variables and their settings, except those of notations."""
 
 OTHER_VARIABLES = frozenset(
     {"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS", "SIGNOFF_TRUST", "SIGNOFF_WORKER_TOKEN"}
@@ -185,6 +163,23 @@ class Settings:
             key: setting._replace(value=mask(key, setting.value))
             for key, setting in sorted(self.values.items())
         }
+
+
+_PLAIN = ("workflows pass_env database dispatch log_level log_format log_file log_content").split()
+"""Settings that are one value, with the same name in files and here."""
+
+# The defaults are those of `Settings`: a second list of them would sooner or later differ.
+BUILT_IN: Mapping[str, Any] = {
+    **{f"limits.{name}": None for name in ("usd", "tokens", "calls", "seconds")},
+    **{name: getattr(Settings, name) for name in _PLAIN},
+    "approvals.presence": "declared",
+}
+"""The default values."""
+
+ENVIRONMENT: Mapping[str, str] = {
+    f"SIGNOFF_{key.replace('.', '_').upper()}": key for key in BUILT_IN if key not in FILES_ONLY
+}
+"""Environment variables and their settings, except those of notations."""
 
 
 def mask(key: str, value: Any) -> Any:

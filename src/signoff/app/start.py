@@ -108,8 +108,10 @@ class StartPlan:
     def asked_agents(self, switch: Mapping[str, str] | None = None) -> list[Ask]:
         """Returns the agents of the settings that a run would ask."""
         workflow, roles = self.target.workflow, self.roles
+        switch = switch or {}
         names = [
-            (ask, _replaced(ask.agent, switch or {})) for ask in asks_of(workflow, self.params)
+            (ask, switch.get(ask.agent) or switch.get(ANY_AGENT, ask.agent))
+            for ask in asks_of(workflow, self.params)
         ]
         asks = [ask._replace(agent=roles.get(name, name)) for ask, name in names]
         return [ask for ask in dict.fromkeys(asks) if ask.agent not in workflow.agents]
@@ -178,10 +180,6 @@ def with_roles(switch: Mapping[str, str], roles: Mapping[str, str]) -> dict[str,
     """Returns replacements of agents, with the roles that each of these agents plays."""
     played = {role: switch[agent] for role, agent in roles.items() if agent in switch}
     return {**played, **switch}
-
-
-def _replaced(name: str, switch: Mapping[str, str]) -> str:
-    return switch.get(name) or switch.get(ANY_AGENT, name)
 
 
 async def start(

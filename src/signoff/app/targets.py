@@ -158,11 +158,6 @@ def compile_path(path: Path, context: CompileContext) -> Workflow:
     return _compiled(compiler, file, file.name, notation, context)
 
 
-def notation_of_scheme(scheme: str) -> Notation | None:
-    """Returns the notation whose targets begin with `scheme:`; None if there is none."""
-    return next((each for each in plugins.notations() if each.scheme == scheme), None)
-
-
 def compile_named(notation: Notation, name: str, context: CompileContext) -> Workflow:
     """Returns the workflow that a notation has under a name."""
     target = f"{notation.scheme}:{name}"
@@ -333,9 +328,9 @@ def resolve(
     if match := _NAMED.fullmatch(target):
         # A scheme wins over a file or a top-level module of the same name; a file can be given by
         # a longer path.
-        notation = notation_of_scheme(match["scheme"])
-        if notation is not None:
-            return Target(compile_named(notation, match["name"], context), target)
+        for notation in plugins.notations():
+            if notation.scheme == match["scheme"]:
+                return Target(compile_named(notation, match["name"], context), target)
     if match := _PYTHON_FILE.fullmatch(target):
         path = _existing(cwd / Path(match["path"]).expanduser())
         name = match["name"] or NAME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from signoff.app.project import Project
 from signoff.app.runs import catch_up
 from signoff.app.settings import command_line_limits
 from signoff.app.show import RunDetails, show
-from signoff.app.start import resume
+from signoff.app.start import StartPlan, resume, start
 from signoff.cli import exits
 from signoff.cli.output import DisplayOptions, Output, in_foreground, is_terminal
 from signoff.cli.summary import print_summary, report_to_json
@@ -63,6 +63,25 @@ def drive(
     if display.report is not None:
         return display.report(project, name)
     return finish(show(project, name), display.out)
+
+
+def drive_new(
+    project: Project,
+    planned: StartPlan,
+    display: DisplayOptions,
+    params: Mapping[str, Any],
+    **options: Any,
+) -> int:
+    """Starts a planned run on the terminal; `options` are those of the use case."""
+    # Only the limits of the command line: the engine puts those of the workflow and of the project
+    # below them.
+    options = {"limits": planned.own_limits, **options}
+    return drive(
+        project,
+        display,
+        lambda observers: start(project, planned.target, params, observers=observers, **options),
+        workflow=planned.target.workflow,
+    )
 
 
 def drive_resume(

@@ -87,27 +87,6 @@ def unknown_name(text: str) -> str:
     return ""
 
 
-def checkpoint_names(text: str) -> frozenset[str]:
-    """Returns the names that an expression reads right below `checkpoint`."""
-    return frozenset(match["name"] or match["quoted"] for match in _OF_CHECKPOINT.finditer(text))
-
-
-def ctx_names(text: str) -> frozenset[str]:
-    """Returns the names that an expression reads right below `ctx`, in snake case."""
-    return frozenset(_SNAKE.get(name, name) for name in _OF_CTX.findall(text))
-
-
-def result_steps(text: str) -> frozenset[str]:
-    """Returns the steps whose results an expression reads."""
-    return frozenset(name or quoted for name, quoted in _OF_RESULTS.findall(text))
-
-
-def paths(text: str) -> list[Keys]:
-    """Returns every value that an expression reads by name, once; calls are not names."""
-    found = (match["path"] for match in _TEXT_OR_PATH.finditer(text) if match["path"])
-    return list(dict.fromkeys(map(_keys, found)))
-
-
 def _keys(path: str) -> Keys:
     root = re.match(r"\w+", path)
     keys: list[str | int] = [root.group() if root else path]
@@ -206,17 +185,18 @@ class Expression:
     @cached_property
     def ctx_names(self) -> frozenset[str]:
         """The names that it reads right below `ctx`."""
-        return ctx_names(self.text)
+        return frozenset(_SNAKE.get(name, name) for name in _OF_CTX.findall(self.text))
 
     @cached_property
     def checkpoint_names(self) -> frozenset[str]:
         """The names that it reads right below `checkpoint`."""
-        return checkpoint_names(self.text)
+        found = _OF_CHECKPOINT.finditer(self.text)
+        return frozenset(match["name"] or match["quoted"] for match in found)
 
     @cached_property
     def result_steps(self) -> frozenset[str]:
         """The steps whose results it reads."""
-        return result_steps(self.text)
+        return frozenset(name or quoted for name, quoted in _OF_RESULTS.findall(self.text))
 
     @cached_property
     def is_quick(self) -> bool:
@@ -293,7 +273,9 @@ class Expression:
 
     @cached_property
     def _paths(self) -> list[Keys]:
-        return paths(self.text)
+        """Every value that it reads by name, once; calls are not names."""
+        found = (match["path"] for match in _TEXT_OR_PATH.finditer(self.text) if match["path"])
+        return list(dict.fromkeys(map(_keys, found)))
 
     def _paths_of_result(self, steps: Collection[str]) -> list[Keys]:
         return [keys for keys in self._paths if is_of_result(keys, steps, self._more_names)]

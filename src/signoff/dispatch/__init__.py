@@ -1,1 +1,1 @@
-"""Dispatchers: what brings runs to workers, besides the store itself."""
+"""Dispatchers: what brings runs to workers that would otherwise only look into the store."""

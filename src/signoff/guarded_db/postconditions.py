@@ -11,7 +11,6 @@ from signoff.error_text import describe_error, unmet
 from signoff.errors import AuthorError, NotAllowed, UsageError
 from signoff.guarded_db.ports import Row
 from signoff.guarded_db.verdict import Params
-from signoff.idle_threads import in_idle_thread
 
 CONDITION_SECONDS = 10.0
 """Time for all conditions of a step together; the database is locked meanwhile."""
@@ -95,7 +94,8 @@ def failures(
         finally:
             done.set()
 
-    in_idle_thread(check_all)
+    # A daemon, so that a condition that hangs does not keep the program from exiting.
+    threading.Thread(target=check_all, name="signoff-call", daemon=True).start()
     if done.wait(seconds):
         if wrong:
             raise wrong[0]

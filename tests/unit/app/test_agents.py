@@ -36,15 +36,6 @@ def settings(kind: str, **options: Any) -> dict[str, AgentSettings]:
     return {"mine": AgentSettings(kind, options=options)}
 
 
-async def test_a_kind_can_be_any_callable_of_the_users() -> None:
-    """Users should not have to wait for us to support their model."""
-    agents = build_agents(settings(f"{__name__}:Echo", prefix="> "))
-
-    reply = await agents["mine"].ask(AgentRequest("hello"), CALL)
-
-    assert reply.text == "> hello"
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "complaint"),
     [

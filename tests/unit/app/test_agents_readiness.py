@@ -7,11 +7,9 @@ import pytest
 
 from signoff.agents import auto
 from signoff.agents.base import Health
-from signoff.app.agents import find_not_ready, refuse_not_ready
+from signoff.app.agents import find_not_ready
 from signoff.app.settings import AgentSettings
-from signoff.errors import ConfigError
 from signoff.notation import Ask
-from signoff.remedies import CheckSetup, PassOption, PullModel
 
 ABSENT = AgentSettings("command", options={"argv": ["no-such-program-anywhere"]})
 ASK_SLOW = [Ask("slow")]
@@ -77,19 +75,3 @@ def test_a_missing_local_model_is_known_before_the_call(
     (health,) = find_not_ready({}, [Ask("local", "no-such-model")], tmp_path).values()
 
     assert not health.ready
-
-
-def test_the_error_names_what_is_missing_and_how_to_fix_it() -> None:
-    """The user reads one line and one command."""
-    health = Health(False, "has no model x", "ollama pull x", (PullModel("x"),))
-
-    refuse_not_ready({})
-    with pytest.raises(ConfigError) as raised:
-        refuse_not_ready({"desk": health})
-
-    assert "desk is not ready: has no model x (ollama pull x). Nothing was" in str(raised.value)
-    assert list(raised.value.remedies) == [
-        PullModel("x"),
-        PassOption("agent", "desk=manual"),
-        CheckSetup(),
-    ]

@@ -1,7 +1,5 @@
 """What agents may answer, and what they may not."""
 
-import json
-
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
@@ -20,17 +18,6 @@ async def waiting_for(project: Project, request: Request) -> InboxItem:
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
     return item
-
-
-async def test_an_agent_answers_what_is_open_to_agents(project: Project) -> None:
-    """The answer is recorded as the agent's, not as the user's."""
-    item = await waiting_for(project, Question("Which tone?", answerable_by="agent"))
-
-    answer = AnswerInput("calm", by="agent: claude", digest=item.digest)
-    recorded = answer_as_agent(project, item.id, answer)
-
-    assert json.loads(recorded.answer or "")["value"] == "calm"
-    assert recorded.answered_by == "agent: claude"
 
 
 @pytest.mark.parametrize(

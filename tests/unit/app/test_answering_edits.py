@@ -104,22 +104,6 @@ async def test_an_edit_stays_in_the_file(project: Project) -> None:
     assert (before, draft(project).read_text()) == (EDITED, EDITED)
 
 
-async def test_the_approver_may_create_the_file(project: Project) -> None:
-    """A response that a human pastes next to its prompt does not exist before."""
-    flow = reviewed([], writes=False)
-    item = await waiting(project, flow)
-
-    with pytest.raises(InvalidAnswer) as refused:
-        decide(project, item.id, AnswerInput(None), yes=True)
-    draft(project).write_text(EDITED)
-    decide(project, item.id, AnswerInput(None), yes=True)
-    async with project.engine() as engine:
-        done = await engine.resume("one", flow)
-
-    assert str(draft(project)) in str(refused.value)
-    assert done.state["content"] == EDITED
-
-
 def plant_link(file: Path) -> None:
     file.with_name("theirs.md").write_text(EDITED)
     file.symlink_to("theirs.md")

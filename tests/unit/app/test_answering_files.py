@@ -10,20 +10,8 @@ import pytest
 from signoff import Approval, Outcome, Question, Response, StepContext, StepDef, Workflow
 from signoff.app.answering import record_file_answers
 from signoff.app.project import Project
-from signoff.app.start import resume
-from signoff.core.outcome import Status
 from signoff.core.requests import Request
 from signoff.testing import FrozenClock
-
-FLOW = """
-from signoff import Outcome, Question, Response, StepDef, Workflow
-
-async def work(ctx):
-    name = await ctx.wait(Question("Name?", question_id="name"), key="name")
-    return Outcome.OK, {"name": name.value, "by": name.by}
-
-WORKFLOW = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
-"""
 
 
 async def waiting_for(project: Project, request: Request) -> None:
@@ -66,34 +54,6 @@ async def test_a_response_file_answers_the_request_of_its_number(project: Projec
     record_file_answers(project, "one")
 
     assert json.loads(project.store.item(1).answer or "")["value"] == "hallo\n"
-
-
-async def test_an_answer_that_does_not_fit_is_a_warning_and_the_request_stays_open(
-    project: Project,
-) -> None:
-    """A mistake in a file must neither approve anything nor stop the resume."""
-    await waiting_for(project, Approval("Ship?", "text"))
-    path = put_answers(project, "1", "maybe")
-
-    warnings = record_file_answers(project, "one")
-
-    assert len(warnings) == 1
-    assert path.exists()
-    assert project.store.item(1).state == "open"
-
-
-async def test_resuming_takes_answers_from_files_first(project: Project) -> None:
-    """Otherwise the run would only report again that it waits."""
-    (project.home.root / "flow.py").write_text(FLOW)
-    target = project.find("flow.py")
-    async with project.engine() as engine:
-        await engine.start(target.workflow, name="one", target=target.location)
-    put_answers(project, "name", "Bob")
-
-    result = await resume(project, "one")
-
-    assert result.status is Status.COMPLETED
-    assert result.state["name"] == "Bob"
 
 
 @pytest.mark.parametrize(("written", "counts"), [(59, True), (60, False)])

@@ -1,18 +1,13 @@
-from datetime import timedelta
-
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
 from signoff.app.answering import (
     AnswerInput,
     record_answer,
-    refuse_reference_as_answer,
     request_to_json,
 )
 from signoff.app.project import Project
 from signoff.core.requests import Request
-from signoff.errors import UsageError
-from signoff.remedies import AnswerRequest
 from signoff.testing import FrozenClock
 
 
@@ -26,19 +21,6 @@ ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
 async def begin(project: Project, name: str = "one") -> None:
     async with project.engine() as engine:
         await engine.start(ASKS, name=name)
-
-
-@pytest.mark.parametrize(("word", "meant"), [("1", "1"), ("#1", "1"), ("one", "one")])
-async def test_a_reference_without_an_answer_is_rejected(
-    project: Project, word: str, meant: str
-) -> None:
-    """`signoff answer 7` would make "7" the answer, for good."""
-    await begin(project)
-
-    with pytest.raises(UsageError, match="the answer is missing") as refused:
-        refuse_reference_as_answer(project, word)
-
-    assert refused.value.remedies == (AnswerRequest(meant),)
 
 
 async def test_an_answered_request_shows_the_answer_its_author_and_time(
@@ -124,25 +106,3 @@ async def test_an_approval_names_its_file_by_the_full_path(project: Project) -> 
 
     assert request["path"] == "plan.md"
     assert request["file"] == str(project.folder("one") / "plan.md")
-
-
-async def test_after_its_deadline_a_request_only_shows_how_to_resume(
-    project: Project, clock: FrozenClock
-) -> None:
-    """Commands that answer it would fail."""
-
-    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
-        await ctx.wait(Approval("Ship?", deadline=timedelta(hours=1), default=False))
-        return Outcome.OK, {}
-
-    async with project.engine() as engine:
-        await engine.start(
-            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
-        )
-    before = request_to_json(project, project.store.item(1))
-    clock.advance(3600)
-    after = request_to_json(project, project.store.item(1))
-
-    assert before["at_deadline"] == "it counts as rejected"
-    assert before["commands"][0].startswith("signoff approve 1 ")
-    assert after["commands"] == ["signoff resume one"]

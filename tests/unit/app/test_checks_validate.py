@@ -98,18 +98,6 @@ def test_a_role_without_an_agent_is_a_problem_with_its_line(project: Project) ->
     )
 
 
-def test_an_agent_whose_code_cannot_be_imported_is_a_warning(project: Project) -> None:
-    """It can still be fixed before a run uses it."""
-    config = project.home.config
-    config.write_text("agents:\n  mine:\n    kind: nowhere.module:Agent\n")
-
-    (checked,) = validate([], project.cwd, isolated(project))
-
-    (warning,) = checked.warnings
-    assert warning.startswith(f"{config}:3: agents.mine: ")
-    assert "nowhere" in warning
-
-
 @pytest.mark.parametrize(
     ("function", "why"),
     [

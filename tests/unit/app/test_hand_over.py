@@ -2,6 +2,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -33,17 +34,6 @@ def planned(project: Project) -> StartPlan:
     limits = {"limits.calls": "7"}
     params = {"topic": "Name", "times": "2"}
     return plan(project.home.root, {}, "flow.py", params, command_line=limits)
-
-
-def test_a_run_that_is_handed_over_is_queued_and_not_driven(
-    project: Project, planned: StartPlan
-) -> None:
-    """A page returns at once, and the run belongs to no process."""
-    row = hand_over(project, planned, name="one")
-
-    assert (row.name, row.status, row.owner) == ("one", Status.QUEUED, None)
-    assert row.needs == (f"folder:{project.home.root}",)
-    assert project.store.items("one") == []
 
 
 async def test_a_run_that_was_handed_over_can_be_resumed_by_hand(
@@ -133,11 +123,14 @@ def test_a_store_that_no_other_process_sees_gets_no_worker(
 
 
 async def test_a_run_is_woken_from_an_event_loop_with_a_dispatcher(
-    project: Project, planned: StartPlan
+    project: Project, planned: StartPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Servers call this from wherever they are."""
-    project.settings = replace(project.settings, dispatch="store://")
+    dispatcher = AsyncMock()
+    monkeypatch.setattr(module, "open_dispatcher", lambda _project: dispatcher)
+    project.settings = replace(project.settings, dispatch="pigeon://roof")
     result = await start(project, planned.target, planned.params, name="own")
     record_answer(project, result.inbox[0].id, AnswerInput("ab", by="ann"))
 
     assert wake(project, "own").status is Status.QUEUED
+    dispatcher.wake.assert_awaited_once()

@@ -1,10 +1,8 @@
 """What has changed in a run since a commit, computed from its journal."""
 
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
-from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.history import news
 from signoff.app.project import Project
-from signoff.core.outcome import Status
 from signoff.flows.compile import compile_flow
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, issue, passes, step
@@ -35,22 +33,6 @@ async def test_nothing_is_new_for_who_has_seen_everything(project: Project) -> N
         found = news(project, "one", after)
         assert found.before == found.now
         assert found.decisions == ()
-
-
-async def test_a_decision_since_then_is_news(project: Project) -> None:
-    """Who decided, and how."""
-    async with project.engine() as engine:
-        (item,) = (await engine.start(ASKS, name="one")).inbox
-        head = project.store.row("one").head
-        record_answer(project, item.id, AnswerInput(True, "ship it", by="ann"))
-        await engine.resume("one", ASKS)
-
-    found = news(project, "one", head)
-
-    assert found.row.status is Status.COMPLETED
-    assert [(each.value, each.by, each.text) for each in found.decisions] == [
-        (True, "ann", "ship it")
-    ]
 
 
 async def test_findings_are_counted_as_new_and_gone(project: Project) -> None:

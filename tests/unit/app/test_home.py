@@ -7,18 +7,6 @@ from signoff.errors import UsageError
 from signoff.remedies import InitProject
 
 
-def test_a_home_is_found_from_any_folder_below_the_project(tmp_path: Path) -> None:
-    """Users type commands anywhere inside their project."""
-    init_home(tmp_path, {})
-    deep = tmp_path / "src" / "package"
-    deep.mkdir(parents=True)
-
-    home = find_home(deep, {})
-
-    assert home is not None
-    assert home.root == tmp_path
-
-
 def test_the_nearest_home_is_used(tmp_path: Path) -> None:
     """A project inside another must not write into the outer one's database."""
     inner = tmp_path / "inner"

@@ -33,20 +33,6 @@ def written(home: Home) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path) -> None:
-    """The user wants to run something next."""
-    result = init_project(tmp_path, {}, name)
-
-    home = result.home
-    assert (home.flows / f"{name}.yaml").is_file()
-    assert (tmp_path / f"{name}-goal.yaml").is_file()
-    assert 3 <= len(list((home.constraints / name).glob("*.yaml"))) <= 5
-    assert list(home.constraints.glob("*.yaml")) == []
-    assert set(written(home)) <= set(result.created)
-    assert result.run == (f".signoff/flows/{name}.yaml", "--goal", f"{name}-goal.yaml")
-
-
 def test_files_use_the_actual_name_of_the_home(tmp_path: Path) -> None:
     """With SIGNOFF_HOME, paths to a missing folder would make the flow invalid."""
     result = init_project(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "reviews")}, "docs")
@@ -78,18 +64,6 @@ def test_schemas_are_updated_with_the_program(tmp_path: Path) -> None:
 
     assert schema.read_text() == fresh
     assert result.created == ()
-
-
-def test_a_preset_has_no_warnings(home: Home) -> None:
-    """A beginner validates first; a warning would be about our own files."""
-    (flow,) = home.flows.glob("*.yaml")
-
-    (goal,) = home.root.glob("*-goal.yaml")
-    read = read_flow(SourceFile(flow), root=home.root, home=home.path, goal=goal)
-
-    assert read.warnings == ()
-    assert read.goal is not None
-    assert {each.id for each in read.constraints} == {p.stem for p in home.constraints.glob("*/*")}
 
 
 def test_every_constraint_has_examples_of_both_kinds(home: Home) -> None:

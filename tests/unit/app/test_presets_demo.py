@@ -4,14 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.presets import DemoRun, drive_run, prepare_project, prepare_run, repeated_calls
-from signoff.app.show import show
-from signoff.core.outcome import Status
+from signoff.app.presets import DemoRun, drive_run, prepare_project, prepare_run
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import PassOption
 from signoff.testing import ScriptedAgent
 
-FIRST = "Sipwell is a great app. It is free and needs no account."
 SECOND = "Sipwell reminds you to drink water. It is free, needs no account and comes out on 1 May."
 
 
@@ -22,24 +19,6 @@ def demo_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DemoRu
     demo_run = prepare_run(tmp_path / "demo", environment(tmp_path))
     with demo_run.project:
         yield demo_run
-
-
-async def test_the_demo_repeats_until_its_checks_find_nothing(demo_run: DemoRun) -> None:
-    """The writer fixes what needs rewriting; the rest is fixed by exact edits."""
-    author = ScriptedAgent([FIRST, SECOND])
-    demo_run.project.agents = {"stand-in": author}
-
-    result = await drive_run(demo_run, "stand-in", [])
-
-    assert result.status is Status.COMPLETED
-    history = show(demo_run.project, demo_run.name).review
-    assert history is not None
-    texts = [each.files[""].strip() for each in history.versions]
-    assert texts == [FIRST, SECOND, SECOND.replace("Sip", "sip")]
-    assert [sum(each.counts["open"].values()) for each in history.rounds] == [3, 1, 0]
-    assert [each.agent for each in history.versions] == ["writer", "writer", ""]
-    assert repeated_calls(demo_run.project, demo_run.name) == (14, 0)
-    assert author.prompts[1].strip().endswith("Say that it comes out on 1 May.")
 
 
 def test_the_demo_has_no_warnings_without_installed_agents(

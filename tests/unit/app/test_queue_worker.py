@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.hand_over import hand_over
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import LOOK_SECONDS, QueueWorker
 from signoff.app.run_records import living_workers
 from signoff.app.runs import current_row
-from signoff.app.show import show
 from signoff.app.start import plan
 from signoff.core.outcome import Status
-from signoff.core.stop_reason import ProcessStopped
 from signoff.errors import WriteFailed
 from signoff.runtime.ports import SystemClock
 from signoff.runtime.store_port import FORGOTTEN_SECONDS, Commit, CommitResult, Store
@@ -99,17 +96,6 @@ def calls(project: Project) -> list[str]:
     return sorted(path.read_text().split()) if path.exists() else []
 
 
-async def test_a_worker_drives_what_is_queued_before_and_after_it_starts(project: Project) -> None:
-    """More runs than slots take turns."""
-    await queue(project, "NOTES", "a", "b", "c")
-    with project:
-        async with working(project, slots=2):
-            await queue(project, "NOTES", "d")
-            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of all runs")
-
-        assert calls(project) == ["a", "b", "c", "d"]
-
-
 async def test_two_workers_share_the_runs(project: Project) -> None:
     """Each call is made once, by one of the workers."""
     names = [f"run-{number}" for number in range(30)]
@@ -120,44 +106,6 @@ async def test_two_workers_share_the_runs(project: Project) -> None:
             await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of all runs")
 
         assert calls(project) == sorted(names)
-
-
-async def test_an_answer_continues_a_run_that_was_handed_over(project: Project) -> None:
-    """A human answers on a page or a terminal, and a worker does the rest."""
-    await queue(project, "ASKS", "asks")
-    other = open_project(project.home.root, {})
-    with project, other:
-        async with working(project):
-            await until(other.store.items, "the question")
-            record_answer(other, other.store.items()[0].id, AnswerInput("Ann", by="ann"))
-            await until(lambda: statuses(other) == {Status.COMPLETED}, "the end of the run")
-
-
-async def test_a_parked_run_continues_when_it_is_due(project: Project) -> None:
-    """No one has to look at the clock."""
-    await queue(project, "PARKS", "parks")
-    with project:
-        async with working(project):
-            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
-
-
-async def test_a_worker_that_is_stopped_puts_its_runs_back(project: Project) -> None:
-    """SIGTERM on one host: another worker continues, and repeats nothing that is finished."""
-    await queue(project, "HOLDS", "holds")
-    with project:
-        async with working(project):
-            await until((project.home.root / "held").exists, "the first call")
-
-        row = project.store.row("holds")
-        assert (row.status, row.owner) == (Status.QUEUED, None)
-        assert show(project, "holds").timeline.state.stop_reason == ProcessStopped(
-            "its worker stopped"
-        )
-        assert living_workers(project.store) == []
-        (project.home.root / "go").touch()
-        async with working(project):
-            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
-        assert calls(project) == ["holds"]
 
 
 async def test_an_idle_worker_ends_and_a_due_time_keeps_it(project: Project) -> None:

@@ -1,13 +1,12 @@
 """Tests of deleting runs and backing up a project's database."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from signoff import Approval, Outcome, StepDef, Workflow
 from signoff.app.project import Project
-from signoff.app.runs import age_in_seconds, back_up, delete_runs, ended_runs, named_runs
+from signoff.app.runs import age_in_seconds, delete_runs, ended_runs, named_runs
 from signoff.core.context import StepContext
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.owner import this_process
@@ -77,14 +76,3 @@ async def test_unknown_runs_are_refused_before_any_is_deleted(project: Project) 
 def test_ages_have_units(text: str, seconds: int) -> None:
     """A number alone could be days or seconds."""
     assert age_in_seconds(text) == seconds
-
-
-async def test_a_backup_has_every_run(project: Project, tmp_path: Path) -> None:
-    """And says so."""
-    await start(project, "one")
-
-    made = back_up(project, tmp_path / "copy.db")
-
-    assert (made.runs, made.size) == (1, (tmp_path / "copy.db").stat().st_size)
-    with pytest.raises(UsageError, match="exists already"):
-        back_up(project, tmp_path / "copy.db")

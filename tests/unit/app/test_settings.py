@@ -96,15 +96,6 @@ def test_a_layer_replaces_one_option_of_an_agent_and_leaves_the_others(
     assert agent.options == {"model": "large"}
 
 
-def test_the_name_of_an_agent_may_contain_a_dot(home: Home, environment: dict[str, str]) -> None:
-    """Model names such as `gpt-4.1` are natural names for agents."""
-    home.config.write_text("agents: {gpt-4.1: {kind: openai}}")
-
-    agents = load_settings(home, environment).agents
-
-    assert list(agents) == ["gpt-4.1"]
-
-
 @pytest.mark.parametrize("text", ["", "# nothing\n", "limits:\n", "agents: {claude: }\n"])
 def test_an_empty_file_is_valid(home: Home, environment: dict[str, str], text: str) -> None:
     """Users comment things out and leave the section names."""
@@ -188,29 +179,6 @@ def test_a_file_of_a_newer_version_is_rejected_with_a_remedy(
 
     assert "version 2 is newer" in line
     assert "upgrade signoff" in line
-
-
-@pytest.mark.parametrize(
-    ("text", "line"), [("a: [", 1), ("limits: {}\nlimits: {}", 2), ("- a", 1), ("\tx: 1", 1)]
-)
-def test_a_file_that_is_not_yaml_is_reported_with_its_line(
-    home: Home, environment: dict[str, str], text: str, line: int
-) -> None:
-    """The parser's own message names no file."""
-    home.config.write_text(text)
-
-    (complaint,) = complaints(home, environment)
-
-    assert complaint.startswith(f"{home.config}:{line}: ")
-
-
-def test_a_file_that_is_not_text_is_reported(home: Home, environment: dict[str, str]) -> None:
-    """Some editors save files as UTF-16."""
-    home.config.write_bytes("limits: {}".encode("utf-16"))
-
-    (complaint,) = complaints(home, environment)
-
-    assert "cannot be read" in complaint
 
 
 def test_the_null_device_turns_the_user_file_off() -> None:

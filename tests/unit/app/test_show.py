@@ -66,16 +66,6 @@ async def test_a_report_has_the_fields_that_scripts_rely_on(
     assert json.loads(json.dumps(report)) == report
 
 
-async def test_each_request_comes_with_the_exact_command_that_answers_it(project: Project) -> None:
-    """Users copy it from a log and paste it."""
-    await begin(project, None)
-
-    (request,) = show(project).to_json()["inbox"]
-
-    bound = f"--digest {request['digest'][:12]}"
-    assert request["commands"] == [f'signoff answer 1 "..." {bound} --resume']
-
-
 def test_a_limit_counts_runs_by_their_current_status(project: Project) -> None:
     """A run whose process died is stored as running, but must not count as running."""
     alive, gone = this_process(), replace(this_process(), id="gone", born="long ago")
@@ -89,17 +79,6 @@ def test_a_limit_counts_runs_by_their_current_status(project: Project) -> None:
     assert listed("running") == ["lives"]
     assert listed("interrupted") == ["died too"]
     assert listed() == ["died too"]
-
-
-async def test_a_report_has_the_tokens_that_were_read_from_a_cache(project: Project) -> None:
-    """Without them, no one can tell whether the prompt cache works."""
-    await begin(project, Usage(100, 5, 0.25, tokens_cached=80))
-
-    report = show(project, "one").to_json()
-
-    (entry,) = report["ledger"]
-    assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (100, 80, 5)
-    assert (report["spend"]["tokens"], report["spend"]["known_cached"]) == (105, 80)
 
 
 def test_a_call_in_doubt_has_an_unknown_cost(
@@ -124,26 +103,6 @@ def test_a_call_in_doubt_has_an_unknown_cost(
     assert (entry["step"], entry["agent"], entry["model"]) == ("draft", "writer", None)
     assert (entry["calls"], entry["tokens"], entry["usd"]) == (1, None, None)
     assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (None, None, None)
-
-
-async def test_a_run_of_a_flow_reports_its_findings_by_round(project: Project) -> None:
-    """Steps and costs do not show whether the review converges."""
-    opened = {"CRITICAL": 0, "HIGH": 2, "MEDIUM": 0, "LOW": 0}
-    happened = {"new": 2, "still_open": 0, "fixed": 0, "back": 0, "caused_by_fix": 0}
-    rounds = [{"round": n, "open": opened, **happened} for n in (1, 2)]
-
-    def review(_ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
-        return Outcome.OK, {"rounds": rounds}
-
-    step = StepDef("review", handler=review, next={Outcome.OK: None})
-    async with project.engine() as engine:
-        await engine.start(Workflow("flow", step, notation="flows"), name="one")
-
-    report = show(project, "one")
-
-    assert report.notation_report is not None
-    assert "round" in report.notation_report.summary
-    assert json.loads(json.dumps(report.to_json()))["rounds"] == rounds
 
 
 async def test_the_state_that_is_shown_is_the_one_that_the_engine_folds(project: Project) -> None:

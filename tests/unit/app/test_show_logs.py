@@ -4,7 +4,6 @@ from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
 from signoff.app.show import afterwards, logs
-from signoff.core import events as ev
 
 LONG = "word " * 3000
 
@@ -15,32 +14,6 @@ async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
 
 
 FLOW = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
-
-
-async def test_the_log_is_made_from_the_journal(project: Project) -> None:
-    """Nothing but the database is needed to know what happened."""
-    async with project.engine() as engine:
-        await engine.start(FLOW, name="one")
-
-    lines = [line.text for entry in logs(project) for line in entry.lines]
-
-    assert lines == [
-        "workflow asks started",
-        "only: begins",
-        "only: wrote long.md",
-        "only: waits for a human (question)",
-        "waiting",
-    ]
-
-
-async def test_following_ends_when_the_run_stops(project: Project) -> None:
-    """`logs -f` in a script must come back."""
-    async with project.engine() as engine:
-        await engine.start(FLOW, name="one")
-
-    entries = list(logs(project, "one", sleep=never))
-
-    assert isinstance(entries[-1].event, ev.RunStopped)
 
 
 async def test_following_includes_new_events(project: Project) -> None:

@@ -25,15 +25,6 @@ def flow(tmp_path: Path) -> str:
     return "flow.py"
 
 
-def test_a_plan_shows_what_would_run_and_writes_nothing(tmp_path: Path, flow: str) -> None:
-    """--dry-run must not create files."""
-    planned = plan(tmp_path, environment(tmp_path), flow, {"rounds": "3"})
-
-    assert planned.params == {"rounds": 3}
-    assert planned.to_json()["entry_point"] == "only"
-    assert [path.name for path in tmp_path.glob(".signoff")] == []
-
-
 def test_limits_of_the_command_line_override_the_workflow_and_the_settings(
     tmp_path: Path, flow: str
 ) -> None:

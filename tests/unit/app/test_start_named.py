@@ -85,16 +85,6 @@ def test_a_module_is_a_target_only_if_the_settings_name_it(folder: Path) -> None
         found.find("other_flows.hi:WORKFLOW", folder)
 
 
-def test_files_are_reviewed_wherever_the_server_runs(folder: Path) -> None:
-    """A server may have been started in any folder."""
-    (folder / "a.md").write_text("It always works.\n")
-    options = {"paths": ["a.md"], "constraint": ["tone: Promise nothing."]}
-
-    planned = plan_named(folder, {}, request("review", options=options))
-
-    assert planned.target.location == "review:files"
-
-
 @pytest.mark.parametrize(
     "target",
     [

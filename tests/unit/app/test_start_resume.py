@@ -1,9 +1,7 @@
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
 from signoff.app.start import due_runs, resume, resume_due, start
 from signoff.core.outcome import Status
@@ -62,18 +60,6 @@ def flow(project: Project) -> None:
 async def begin(project: Project, workflow: str, name: str) -> Status:
     result = await start(project, project.find(f"flow.py:{workflow}"), {}, name=name)
     return result.status
-
-
-async def test_a_run_can_be_resumed_from_any_folder(project: Project, tmp_path: Path) -> None:
-    """The workflow is found from the project's root, not from the current folder."""
-    await begin(project, "ASKS", "one")
-    record_answer(project, 1, AnswerInput("Bob"))
-    project.cwd = tmp_path.parent
-
-    result = await resume(project, "one")
-
-    assert result.status is Status.COMPLETED
-    assert result.state == {"name": "Bob"}
 
 
 async def test_a_run_without_a_stored_target_shows_how_to_name_one(project: Project) -> None:
@@ -143,19 +129,6 @@ async def test_a_run_that_cannot_be_resumed_does_not_stop_the_others(
     assert fine is not None
     assert fine.status is Status.COMPLETED
     assert "gone.py" in str(resumed["lost"].error)
-
-
-async def test_an_agent_can_be_switched_in_a_run_that_waits(project: Project) -> None:
-    """The writer's quota is used up, and the user has a chat window."""
-    (project.home.root / "writes.py").write_text(WRITES)
-    started = await start(project, project.find("writes.py"), {}, name="one")
-
-    waiting = await resume(project, "one", switch={"writer": "manual"})
-    record_answer(project, 1, AnswerInput('{"line": "by hand"}'))
-    result = await resume(project, "one")
-
-    assert (started.status, waiting.status) == (Status.FAILED, Status.WAITING)
-    assert result.state == {"line": "by hand"}
 
 
 async def test_switching_an_agent_switches_its_roles(project: Project) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from signoff.app.project import Project
 from signoff.app.start import resume, start
-from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.errors import InvalidParams, UsageError
 
@@ -44,14 +43,6 @@ async def test_a_parameter_that_only_unfinished_steps_use_is_corrected(failed: P
 
     assert result.status is Status.COMPLETED, result
     assert result.state == {"topic": "sea", "words": 3}
-
-
-async def test_a_correction_is_recorded(failed: Project) -> None:
-    """The journal is the truth: a later resume has to see the corrected value."""
-    await resume(failed, "one", params={"words": "3"})
-
-    texts = [text for _, text in failed.store.journal(failed.run("one").id, 0)]
-    assert any(ev.ParamsCorrected.tag in text for text in texts)
 
 
 async def test_a_parameter_that_a_finished_step_used_is_refused(failed: Project) -> None:

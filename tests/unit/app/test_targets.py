@@ -44,46 +44,6 @@ def context_of(home: Home) -> CompileContext:
     return CompileContext(home.root, home.path)
 
 
-def test_a_file_is_a_target(home: Home) -> None:
-    """The first thing users try is `signoff run flow.py`."""
-    write(home.root / "flow.py")
-
-    target = resolve("flow.py", home.root, context_of(home))
-
-    assert target.workflow.name == "review"
-    assert target.location == "flow.py:WORKFLOW"
-
-
-def test_a_file_may_hold_several_workflows(home: Home) -> None:
-    """`flow.py:NAME` has to reach the second one."""
-    write(home.root / "flow.py", variable="SECOND")
-
-    target = resolve("flow.py:SECOND", home.root, context_of(home))
-
-    assert target.workflow.name == "review"
-
-
-def test_a_file_is_found_again_from_the_root_wherever_it_was_named(home: Home) -> None:
-    """A run started in a sub-folder is resumed from somewhere else."""
-    write(home.root / "deep" / "flow.py")
-
-    started = resolve("flow.py", home.root / "deep", context_of(home))
-    again = resolve(started.location, home.root, context_of(home))
-
-    assert started.location == "deep/flow.py:WORKFLOW"
-    assert again.workflow is started.workflow
-
-
-def test_a_file_can_import_its_neighbors(home: Home) -> None:
-    """It works when Python runs the file, so it has to work here."""
-    write(home.root / "deep" / "beside_it.py")
-    (home.root / "deep" / "flow.py").write_text("from beside_it import WORKFLOW\n")
-
-    target = resolve("deep/flow.py", home.root, context_of(home))
-
-    assert target.workflow.name == "review"
-
-
 def test_a_file_inside_a_package_may_import_relatively(home: Home) -> None:
     """Workflows live in real packages too."""
     write(home.root / "packaged" / "inner.py")
@@ -93,15 +53,6 @@ def test_a_file_inside_a_package_may_import_relatively(home: Home) -> None:
     target = resolve("packaged/flow.py", home.root, context_of(home))
 
     assert target.workflow.name == "review"
-
-
-def test_a_file_named_like_a_library_does_not_replace_it(home: Home) -> None:
-    """Everything that imports `calendar` later would get the user's workflow."""
-    write(home.root / "calendar.py")
-
-    resolve("calendar.py", home.root, context_of(home))
-
-    assert not hasattr(sys.modules.get("calendar"), "WORKFLOW")
 
 
 def test_a_module_is_a_target_from_below_the_root(home: Home) -> None:
@@ -168,15 +119,6 @@ def test_a_text_too_long_for_a_file_is_an_unknown_name(home: Home) -> None:
     """A user who passes a prompt has to learn what to pass instead."""
     with pytest.raises(UsageError, match="unknown workflow 'xxx"):
         resolve("x" * 10_000, home.root, context_of(home))
-
-
-def test_a_workflow_in_the_flows_folder_is_found_by_its_name(home: Home) -> None:
-    """`signoff run review` is what a team types every day."""
-    write(home.flows / "any_file.py", name="review")
-
-    target = resolve("review", home.root, context_of(home))
-
-    assert target.location == ".signoff/flows/any_file.py:WORKFLOW"
 
 
 def test_configured_folders_and_modules_are_searched(home: Home) -> None:

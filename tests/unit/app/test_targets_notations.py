@@ -106,18 +106,6 @@ def executable(path: Path) -> None:
     path.chmod(0o755)
 
 
-def test_a_compiler_gets_the_options_of_the_command_line(home: Home) -> None:
-    """A goal that does not reach the flow would be a run without a purpose."""
-    options = {"theme": "theme.md", "color": "red"}
-
-    planned = plan(home.root, isolated(home), "flow.toml", {}, options=options)
-
-    source = planned.target.workflow.source
-    assert source["theme"] == "Write a poem."
-    assert source["given"]["color"] == "red"
-    assert planned.target.location == "flow.toml"
-
-
 def test_a_file_option_is_found_again_from_the_projects_root(home: Home) -> None:
     """A run started in a sub-folder is resumed from somewhere else."""
     (home.root / "deep").mkdir()
@@ -152,18 +140,6 @@ def test_an_option_of_another_notation_is_rejected(
 
     with pytest.raises(UsageError, match=r"--(goal|color) cannot be used with .*file\.yaml"):
         plan(home.root, isolated(home), "file.yaml", {}, options=options)
-
-
-async def test_a_runs_workflow_is_compiled_again_with_its_own_options(
-    project: Project, home: Home
-) -> None:
-    """Otherwise a resume would fail because the definition seems to have changed."""
-    planned = plan(home.root, isolated(home), "flow.toml", {}, options={"theme": "theme.md"})
-    await start(project, planned.target, {}, name="one")
-
-    again = project.find_again(project.run("one"))
-
-    assert again.workflow.digest == planned.target.workflow.digest
 
 
 async def test_the_workflow_of_a_name_without_a_file_is_found_again(

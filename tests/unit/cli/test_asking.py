@@ -23,7 +23,6 @@ from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
 from signoff.cli.asking import SHOWN_LINES, PromptResult, ask_all
-from signoff.core.requests import ItemState
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 
@@ -68,33 +67,6 @@ async def test_of_a_long_prompt_the_part_that_matters_is_shown(
     printed = capsys.readouterr()
     visible = [line for line in (printed.out + printed.err).splitlines() if line]
     assert visible[1:4] == lines
-
-
-async def several(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
-    async def one(item: StepContext, name: str) -> object:
-        return (await item.wait(Question(f"Who is {name}?"))).value
-
-    return Outcome.OK, {"answers": await ctx.map(["a", "b", "c"], one)}
-
-
-async def test_leaving_at_a_prompt_keeps_what_was_answered_and_asks_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A user who presses ctrl-d wants out; what they type next is for their shell."""
-    workflow = Workflow("asks", StepDef("only", handler=several, next={Outcome.OK: None}))
-    home = init_home(tmp_path, {}).home
-    monkeypatch.setattr(sys, "stdin", io.StringIO("Ann\n"))
-    with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as project:
-        async with project.engine() as engine:
-            await engine.start(workflow, name="one")
-
-        asked = ask_all(project, project.store.items("one"))
-
-        assert asked == PromptResult(answered=1, left=True)
-        assert [item.state for item in project.store.items("one", state=(ItemState.ANSWERED,))] == [
-            "answered"
-        ]
-        assert len(project.store.items("one")) == 2
 
 
 async def in_time(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from signoff.cli import exits, main
+from signoff.cli import main
 from signoff.cli.entry import COMMANDS, signoff
 from tests.patience import PATIENCE_SECONDS
 from tests.tables import table
@@ -104,15 +104,6 @@ def test_no_summary_in_the_help_of_a_group_is_cut(
 
     _, _, listed = capsys.readouterr().out.partition("Commands:")
     assert [line for line in listed.splitlines() if line.endswith("...")] == []
-
-
-def test_the_help_lists_every_exit_code_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """Scripts branch on them."""
-    main(["--help"])
-
-    _, _, codes = capsys.readouterr().out.partition("Exit codes:")
-    listed = codes.partition("Shell completion")[0].split()
-    assert {str(code) for code in exits.OF_STATUS.values()} <= set(listed)
 
 
 @table(("name", "command"), commands())

@@ -1,23 +1,6 @@
-import json
-
 import pytest
 
 from signoff.cli.output import Output
-
-
-def test_json_goes_to_stdout_and_everything_else_to_stderr(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """`signoff ... --json | jq` must never read a stray line."""
-    out = Output(as_json=True)
-
-    out.note("created something")
-    out.warn("something is odd")
-    out.json({"run": "Grüße", "usd": None})
-
-    printed = capsys.readouterr()
-    assert json.loads(printed.out) == {"run": "Grüße", "usd": None}
-    assert printed.err.splitlines() == ["created something", "warning: something is odd"]
 
 
 def test_a_table_that_goes_into_a_pipe_is_plain_and_complete(

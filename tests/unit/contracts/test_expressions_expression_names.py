@@ -1,13 +1,7 @@
 import pytest
 
 from signoff.contracts import define_workflow
-from signoff.contracts.expressions import (
-    CTX_NAMES,
-    BadExpression,
-    Expression,
-    checkpoint_names,
-    result_steps,
-)
+from signoff.contracts.expressions import CTX_NAMES, BadExpression, Expression
 from signoff.contracts.results import OWN_NAMES
 from signoff.errors import InvalidWorkflow
 from tests.tables import table
@@ -57,8 +51,9 @@ def test_the_names_that_an_expression_reads_are_found_in_every_form() -> None:
     """An ambiguous one must not slip through."""
     text = "checkpoint.a == checkpoint[\"b\"] && ctx.checkpoint.c == checkpoint['d']"
 
-    assert checkpoint_names(text) == {"a", "b", "c", "d"}
-    assert result_steps('results.a.x == checkpoint.results["b-c"].y') == {"a", "b-c"}
+    assert Expression(text).checkpoint_names == {"a", "b", "c", "d"}
+    results = Expression('results.a.x == checkpoint.results["b-c"].y')
+    assert results.result_steps == {"a", "b-c"}
 
 
 @pytest.mark.parametrize(

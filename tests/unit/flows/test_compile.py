@@ -1,6 +1,5 @@
 """What a flow file gets from the settings."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,35 +48,6 @@ def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path:
     assert not writes_text(handler.flow, handler.step)
 
 
-@pytest.mark.parametrize(
-    ("can", "verbs"),
-    [(Capabilities(deterministic=True), ["write", "fix"]), (Capabilities(), [])],
-    ids=["a check", "a writer"],
-)
-def test_an_agent_that_only_checks_cannot_write(
-    can: Capabilities, verbs: list[str], tmp_path: Path
-) -> None:
-    """Its critique, a JSON object, became the artifact."""
-    file = tmp_path / "flow.yaml"
-    file.write_text(FLOW)
-    known = {"own": KnownAgent("x", declared=lambda: can)}
-    context = CompileContext(tmp_path, agents=known)
-
-    problems = []
-    try:
-        compile_file(SourceFile(file), context)
-    except InvalidWorkflow as error:
-        problems = [(each.where.rpartition("/")[2], each.what) for each in error.problems]
-
-    steps = {"write": ("flow.yaml:5", "generate", 0), "fix": ("flow.yaml:8", "refine", 3)}
-    assert problems == [
-        (where, f"the {kind} step at {at}: the agent 'own' only checks and cannot {verb}")
-        for verb in verbs
-        for where, kind, at in [steps[verb]]
-    ]
-    compile_file(SourceFile(file), replace(context, resumes=True))
-
-
 def test_a_check_as_the_agent_of_steps_that_name_none_cannot_write(tmp_path: Path) -> None:
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW.replace(", agent: own", ""))
@@ -85,32 +55,3 @@ def test_a_check_as_the_agent_of_steps_that_name_none_cannot_write(tmp_path: Pat
 
     with pytest.raises(InvalidWorkflow, match="'claude' only checks and cannot write"):
         compile_file(SourceFile(file), CompileContext(tmp_path, agents=known))
-
-
-@pytest.mark.parametrize(
-    ("agents", "warnings"),
-    [
-        ({}, ["codex is not on PATH; needed by: draft, review"]),
-        ({"codex": KnownAgent("manual")}, []),
-    ],
-    ids=["missing", "configured under that name"],
-)
-def test_a_missing_program_is_reported_before_anything_is_paid_for(
-    agents: dict[str, Any], warnings: list[str], tmp_path: Path
-) -> None:
-    """The draft was paid for, and only then did the review fail."""
-    file = tmp_path / "flow.yaml"
-    file.write_text(
-        "goal: Write about the sea.\n"
-        "constraints: {inline: {clear: It is clear.}}\n"
-        "workflow:\n"
-        "  - {step: generate, name: draft, agent: codex}\n"
-        "  - {step: critique, name: review, agent: codex}\n"
-        "  - {step: adjudicate, agent: policy}\n"
-    )
-
-    workflow = compile_file(
-        SourceFile(file), CompileContext(tmp_path, installed=["claude"], agents=agents)
-    )
-
-    assert list(workflow.warnings) == warnings

@@ -12,7 +12,6 @@ from signoff.store.rundir.layout import EndView
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, issue, play, step
 
-CRITIQUE = {"constraint_id": "clear", "issues": [], "overall": "FAIL"}
 BEST = {
     "artifact": "Two.",
     "round": 2,
@@ -28,32 +27,6 @@ def view_of(
     run = RunState(status=status, stop_reason=reason, step="review", iteration=3)
     run.state = FrozenDict(state)
     return end_view(run, {"source": {"flow": {"output": output or {}}}})
-
-
-def test_a_version_that_critics_read_counts_as_reviewed_before_it_is_judged() -> None:
-    """A budget that is reached at the judge must not hide the critiques that were paid for."""
-    view = view_of(
-        Status.BUDGET,
-        artifact="One.",
-        read={"artifact": "One."},
-        critiques_by_step={"review": [CRITIQUE]},
-    )
-
-    assert view is not None
-    assert (view.label, view.facts["reviewed"], view.facts["round"]) == ("best so far", True, 3)
-
-
-def test_a_version_that_changed_after_its_review_is_not_reviewed() -> None:
-    """The critiques are about another text."""
-    view = view_of(
-        Status.BUDGET,
-        artifact="Two.",
-        read={"artifact": "One."},
-        critiques_by_step={"review": [CRITIQUE]},
-    )
-
-    assert view is not None
-    assert (view.label, view.facts["reviewed"]) == ("latest draft", False)
 
 
 def test_a_version_judged_without_any_critique_is_not_reviewed() -> None:

@@ -12,6 +12,7 @@ from signoff.flows.state import NOTHING_REVIEWED, stored
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.constraint import Constraint, ConstraintBehavior, Level
 from signoff.review.critique import Critique, CritiqueIssue, Overall
+from tests.tables import table
 from tests.unit.flows.harness import step
 
 STEPS = (step("generate", "draft"), step("critique", "review"), step("adjudicate", "judge"))
@@ -97,74 +98,45 @@ def test_the_strongest_level_of_the_other_policy_decides_each_issue(
     assert rerouted.changed is (now is not IssueBehavior.HALT)
 
 
-def test_an_approval_is_rejected_by_a_stricter_policy() -> None:
-    """Users who tighten the policy want to know which approvals it affects."""
-    first, state = reviewed(issue("MEDIUM", "continue"))
-    judge = judged(state, Verdict.APPROVED, AdjudicationDecision("clear-001"))
-    strict = policy(adjudication=AdjudicationConfig(block_on=tuple(Severity)))
-
-    result = tried(first, judge, under=strict)
-
-    (verdict,) = result.verdicts
-    assert (verdict.was, verdict.now) == (Verdict.APPROVED, Verdict.REWRITE)
-    assert verdict.blocking == ("f-clear-001",)
-    assert result.parts_at == "round 1, step judge"
-
-
-def test_an_overruled_approval_is_valid_under_a_milder_policy() -> None:
-    """The judge's verdict was APPROVED; only the old policy blocked it."""
-    first, state = reviewed(issue("HIGH", "continue"))
-    judge = judged(
-        state, Verdict.REWRITE, AdjudicationDecision("clear-001"), stated=Verdict.APPROVED
-    )
-    mild = policy(
-        adjudication=AdjudicationConfig(block_on=(Severity.CRITICAL,)),
-        default_behavior=behaves(high="continue"),
-    )
-
-    (verdict,) = tried(first, judge, under=mild).verdicts
-
-    assert (verdict.was, verdict.now, verdict.changed) == (
-        Verdict.REWRITE,
-        Verdict.APPROVED,
-        True,
-    )
+STRICT = policy(adjudication=AdjudicationConfig(block_on=tuple(Severity)))
+MILD = policy(
+    adjudication=AdjudicationConfig(block_on=(Severity.CRITICAL,)),
+    default_behavior=behaves(high="continue"),
+)
+IGNORES = {"default_behavior": behaves(high="ignore")}
+BY_RULES = policy(*STEPS[:2], step("adjudicate", "judge", agent="policy"), **IGNORES)
+PURSUED = AdjudicationDecision("clear-001")
+DISMISSED = replace(PURSUED, status=Pursuit.DISMISSED)
+PASS, WORK = Verdict.APPROVED, Verdict.REWRITE
+ID = ("f-clear-001",)
 
 
-def test_a_judges_own_verdict_to_rewrite_stays() -> None:
-    """A policy cannot approve what the judge wanted rewritten."""
-    first, state = reviewed(issue("HIGH", "halt"))
-    judge = judged(state, Verdict.REWRITE, AdjudicationDecision("clear-001"))
+@table(
+    ("found", "was", "stated", "decision", "under", "now", "blocking"),
+    {
+        "a stricter policy rejects": ("MEDIUM", PASS, None, PURSUED, STRICT, WORK, ID),
+        "what was overruled counts under a milder": ("HIGH", WORK, PASS, PURSUED, MILD, PASS, ()),
+        "the judge wanted work": ("HIGH", WORK, None, PURSUED, policy(**IGNORES), WORK, ()),
+        "the judge dismissed it": ("MEDIUM", PASS, None, DISMISSED, STRICT, PASS, ()),
+        "rules have no verdict to keep": ("HIGH", WORK, None, PURSUED, BY_RULES, PASS, ()),
+    },
+)
+def test_another_policy_changes_a_verdict_only_where_the_judge_left_it_to_the_policy(
+    found: str,
+    was: Verdict,
+    stated: Verdict | None,
+    decision: AdjudicationDecision,
+    under: GenflowConfig,
+    now: Verdict,
+    blocking: tuple[str, ...],
+) -> None:
+    """Users want to know which approvals a policy affects; it cannot approve by itself."""
+    first, state = reviewed(issue(found, "halt" if found == "HIGH" else "continue"))
 
-    (verdict,) = tried(first, judge, under=policy(default_behavior=behaves(high="ignore"))).verdicts
+    (verdict,) = tried(first, judged(state, was, decision, stated=stated), under=under).verdicts
 
-    assert (verdict.now, verdict.blocking) == (Verdict.REWRITE, ())
-
-
-def test_what_the_judge_dismissed_does_not_block_under_another_policy() -> None:
-    """The decisions were about the text; the policy is about severities."""
-    first, state = reviewed(issue("MEDIUM", "continue"))
-    dismissed = AdjudicationDecision("clear-001", status=Pursuit.DISMISSED)
-    strict = policy(adjudication=AdjudicationConfig(block_on=tuple(Severity)))
-
-    (verdict,) = tried(first, judged(state, Verdict.APPROVED, dismissed), under=strict).verdicts
-
-    assert verdict.changed is False
-
-
-def test_the_rule_based_judge_judges_again() -> None:
-    """It has no verdict of its own that would have to stay."""
-    first, state = reviewed(issue("HIGH", "halt"))
-    judge = judged(state, Verdict.REWRITE, AdjudicationDecision("clear-001"))
-    rules = policy(
-        *STEPS[:2],
-        step("adjudicate", "judge", agent="policy"),
-        default_behavior=behaves(high="ignore"),
-    )
-
-    (verdict,) = tried(first, judge, under=rules).verdicts
-
-    assert (verdict.was, verdict.now) == (Verdict.REWRITE, Verdict.APPROVED)
+    assert (verdict.was, verdict.now, verdict.blocking) == (was, now, blocking)
+    assert verdict.changed is (now is not was)
 
 
 def test_a_run_diverges_at_the_first_step_with_another_result() -> None:

@@ -19,8 +19,6 @@ from signoff.flows.sections import (
     ConstraintConfig,
     Goal,
     InlineConstraint,
-    RoutingConfig,
-    RoutingRule,
 )
 from signoff.review.constraint import ConstraintBehavior
 from tests.tables import table
@@ -35,52 +33,6 @@ def complaints(tmp_path: Path, text: str) -> list[str]:
     with pytest.raises(InvalidWorkflow) as caught:
         read_flow_file(file)
     return [str(problem).removeprefix(f"{file}:") for problem in caught.value.problems]
-
-
-@pytest.mark.parametrize(
-    ("name", "ids"),
-    [
-        ("minimal", "generate critique adjudicate refine"),
-        ("plain_loop", "generate critique adjudicate refine"),
-        ("full", "draft structure_review style_review judge fix"),
-        ("safety_first", "generate safety_gate quality_review adjudicate refine"),
-        ("multi_model", "generate critique adjudicate refine"),
-        (
-            "two_pass",
-            (
-                "draft structure_review structure_judge structure_fix "
-                "style_review final_judge style_fix"
-            ),
-        ),
-    ],
-)
-def test_every_documented_example_is_read_as_written(name: str, ids: str) -> None:
-    """Users start from these flows."""
-    config = read_flow_file(FLOWS / f"{name}.yaml")
-
-    assert [step.id for step in config.workflow] == ids.split()
-
-
-def test_the_full_example_means_what_it_says() -> None:
-    """A key that is read and dropped would change what the flow does."""
-    config = read_flow_file(FLOWS / "full.yaml")
-
-    draft, structure, style, judge, fix = config.workflow
-    assert config.max_iterations == 5
-    assert (draft.agent, draft.model) == ("claude", "opus")
-    assert (structure.execution, structure.order) == ("parallel", "priority")
-    assert structure.constraints == ("structure*", "completeness*")
-    assert (style.execution, style.agent) == ("serial", "gemini")
-    assert judge.scope == "accumulated"
-    assert (fix.mode, fix.loop_to) == ("edit", "structure_review")
-    assert config.constraints == ConstraintConfig(
-        dir=".arena/constraints",
-        routing=RoutingConfig(
-            default_agents=("claude", "codex", "gemini"),
-            rules=(RoutingRule(match="security*", agents=("claude", "codex")),),
-        ),
-    )
-    assert config.adjudication.triggers == ("max_iterations", "thrashing")
 
 
 def test_every_key_of_a_flow_is_read() -> None:
@@ -278,22 +230,6 @@ workflow:
     assert "5: workflow[3] is 'waltz'" in lines[2]
 
 
-def test_unknown_agents_are_reported_with_everything_else(tmp_path: Path) -> None:
-    """A mistake elsewhere in the file must not hide them."""
-    file = tmp_path / "flow.yaml"
-    file.write_text("max_iterations: 0\nworkflow:\n  - {step: generate, agent: missing}\n")
-
-    with pytest.raises(InvalidWorkflow) as raised:
-        read_flow(SourceFile(file), root=tmp_path, known={"claude"})
-
-    assert [
-        str(problem).split(" (")[0].partition(": ")[2] for problem in raised.value.problems
-    ] == [
-        "max_iterations is 0",
-        "workflow[0].agent is 'missing', an unknown agent",
-    ]
-
-
 def test_a_typo_in_the_word_workflow_is_not_read_as_the_fixed_loop(tmp_path: Path) -> None:
     """The loop would run instead of what the user wrote."""
     lines = complaints(tmp_path, "worfklow:\n  - step: generate\n")
@@ -371,24 +307,6 @@ def test_a_step_can_be_read_by_itself() -> None:
     assert step == WorkflowStep(step=StepKind.REFINE, loop_to="review", id="refine")
     with pytest.raises(InvalidWorkflow, match="only adjudicate steps have it"):
         step_from_dict({"step": "critique", "scope": "all"})
-
-
-def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
-    """One command names one file, and everything it needs is found from there."""
-    (tmp_path / "flow.yaml").write_text(MINIMAL + "goal: Tea.\nconstraints: {dir: rules}\n")
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "short.yaml").write_text("summary: Short.\n")
-    (tmp_path / "goal.md").write_text("Coffee.")
-
-    own = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path)
-    with_goal_file = read_flow(
-        SourceFile(tmp_path / "flow.yaml"), root=tmp_path, goal=tmp_path / "goal.md"
-    )
-
-    assert own.goal == Goal(goal="Tea.")
-    assert with_goal_file.goal == Goal(goal="Coffee.")
-    assert [constraint.id for constraint in own.constraints] == ["short"]
-    assert any("no critique step reviews the artifact against 'short'" in r for r in own.warnings)
 
 
 @pytest.mark.parametrize(

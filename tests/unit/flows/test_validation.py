@@ -90,21 +90,6 @@ def test_a_loop_leads_to_an_earlier_step(target: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
-    [
-        (changed(CRITIQUE, loop_to="generate"), "only refine steps have it"),
-        (changed(CRITIQUE, scope="all"), "only adjudicate steps have it"),
-        (changed(GENERATE, constraints=("a",)), "only critique steps have it"),
-        (changed(ADJUDICATE, mode="rewrite"), "only refine steps have it"),
-        (changed(CRITIQUE, on_approved="finish"), "only adjudicate steps have it"),
-    ],
-)
-def test_a_field_of_another_kind_of_step_is_refused(step: WorkflowStep, words: str) -> None:
-    """It would have no effect, which its author would not expect."""
-    assert words in complaint(GENERATE, CRITIQUE, step)
-
-
-@pytest.mark.parametrize(
     ("step", "field", "valid"),
     [
         (CRITIQUE, "execution", "parallel, serial"),

@@ -44,17 +44,6 @@ def test_an_unknown_variable_is_a_problem_wherever_it_appears(
     assert "project_root" in problem
 
 
-def test_a_path_with_a_known_variable_is_checked(tmp_path: Path) -> None:
-    """Only the run's own folder does not exist before the run."""
-    (tmp_path / "there.md").write_text("Facts.")
-    paths = ("{{project_root}}/there.md", "{{project_root}}/gone.md", "{{artifact}}")
-    the_flow = replace(
-        flow(root=tmp_path), goal=Goal(goal="Write.", source=SourceBlock(files=paths))
-    )
-
-    assert list(source_problems(the_flow)) == ["sources of the goal: gone.md: no such file"]
-
-
 def test_a_path_in_the_run_directory_is_not_checked_before_the_run(tmp_path: Path) -> None:
     """Users who see wrong warnings stop reading them."""
     block = SourceBlock(files=("{{run_dir}}/notes.md",))

@@ -5,7 +5,7 @@ from signoff.guarded_db.guard import CACHED_CHARACTERS, MOST_CHARACTERS, Guard
 from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
 from tests.tables import table
 from tests.unit.guarded_db.attacks import ATTACKS, CALLS, NEED_A_TOKEN, PLACES, lines, runs
-from tests.unit.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
+from tests.unit.guarded_db.honest import DELETES
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 
@@ -36,26 +36,6 @@ def test_a_forbidden_call_is_refused_wherever_it_is(guard: Guard) -> None:
 
     assert through == []
     assert sum(runs(guard.verdict(sql)) for sql in harmless) > 25
-
-
-def test_every_ordinary_statement_is_allowed(guard: Guard) -> None:
-    """Users would switch off a guard that refuses ordinary statements."""
-    honest = HONEST[guard.dialect]
-
-    refused = [f"{sql}: {v}" for sql in honest if isinstance(v := guard.verdict(sql), Refused)]
-
-    assert len(honest) >= 80
-    assert refused == []
-
-
-def test_what_orms_send_is_allowed(guard: Guard) -> None:
-    """Most programs do not write their statements by hand."""
-    recorded = [sql for group in ORM_STATEMENTS[guard.dialect] for sql, _ in group["statements"]]
-
-    refused = [f"{sql}: {v}" for sql in recorded if not runs(v := guard.verdict(sql))]
-
-    assert len(recorded) + len(HONEST[guard.dialect]) >= 200
-    assert refused == []
 
 
 @pytest.mark.parametrize("sql", NEED_A_TOKEN)

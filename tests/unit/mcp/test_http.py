@@ -38,19 +38,6 @@ async def connected(app: Any, token: str = "") -> AsyncIterator[Client]:
         yield client
 
 
-async def test_a_client_uses_the_tools_over_http(server: ReviewServer) -> None:
-    """It is the same server as over standard input and output."""
-    app = HttpApp(lambda: server.options)
-
-    async with app.lifespan(), connected(app) as client:
-        tools = (await client.list_tools()).tools
-        started = await client.call_tool("start", {"workflow": "notice", "name": "one"})
-
-    assert len(tools) == 6
-    assert started.structured_content is not None
-    assert started.structured_content["status"] == "queued"
-
-
 class CutConnections:
     """Serves an application, and can cut the connections of all requests as a network does it."""
 

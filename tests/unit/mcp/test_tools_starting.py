@@ -61,18 +61,6 @@ async def test_wrong_options_of_a_review_are_named(
         assert problem in await client.error("start", options=options)
 
 
-async def test_limits_are_those_of_the_call(server: ReviewServer) -> None:
-    """An agent can bound what it spends."""
-    async with server.client() as client:
-        started = await client.call("start", workflow="notice", limits={"calls": 1}, name="one")
-        ended = await server.drive("one")
-        wrong = await client.error("start", workflow="notice", limits={"euros": 1})
-
-    assert started["limits"] == {"calls": 1}
-    assert ended.status == "budget"
-    assert "euros" in wrong
-
-
 async def test_an_agent_that_is_not_ready_is_reported_before_the_start(
     server: ReviewServer,
 ) -> None:

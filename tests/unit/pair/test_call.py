@@ -71,30 +71,6 @@ async def test_prompts_have_the_fixed_marks_of_their_role_only() -> None:
     assert '"SHIP IT!"' in systems[1]
 
 
-async def test_without_an_approval_the_last_slogan_is_the_result() -> None:
-    """The max-turns path: it is not an error, and the status says what is missing."""
-    session, agent = await slogan("a b c", "no", "d e f", "no", "g h i", "close", max_turns=3)
-
-    assert session.completion_reason is CompletionReason.MAX_TURNS
-    assert not session.succeeded
-    assert (session.final_slogan, session.turn_count) == ("g h i", 3)
-    assert session.turns[-1].feedback == "close"
-    assert agent.remaining == 0
-
-
-async def test_a_session_that_fails_keeps_the_turns_before() -> None:
-    """The error path: what was paid for is not lost."""
-    error = errors.AgentTimeout("no answer within 30 seconds")
-    session, _ = await slogan("one", "no", "two words", "no", error)
-
-    assert session.completion_reason is CompletionReason.ERROR
-    assert [turn.slogan for turn in session.turns] == ["one", "two words"]
-    assert (session.turn_count, session.final_slogan) == (2, None)
-    assert session.error == "no answer within 30 seconds"
-    assert session.error_kind == "AgentTimeout"
-    assert session.duration is not None
-
-
 async def test_a_text_that_stopped_changing_ends_the_session_early() -> None:
     """More turns would only cost more."""
     session, agent = await slogan("a", "no", FIRST, "no", FIRST, "no", "never asked")
@@ -304,19 +280,6 @@ async def test_the_task_of_a_text_reaches_the_writer_unchanged() -> None:
     assert session.final_slogan == "A note."
 
 
-async def test_the_best_text_can_be_kept_and_ties_go_to_the_later() -> None:
-    """The last one is not always the best."""
-    author = writer("one", "two words", "three little words", "four very little words")
-    scores = [2, 8, 8, 1]
-    critic = SchemaAgent([{"approved": False, "feedback": "no", "score": n} for n in scores])
-
-    session = await pair(
-        TASK, writer=author, reviewers=[critic], keep="best", max_turns=4, store=MemoryStore()
-    )
-
-    assert session.final_slogan == "three little words"
-
-
 async def test_functions_and_checks_can_take_the_place_of_a_reviewer() -> None:
     """What can be computed needs no model."""
     author = writer("one two three four", "amazing water", "pure water")
@@ -427,13 +390,6 @@ class SchemaAgent(ScriptedAgent):
     """An agent whose model is held to a schema."""
 
     capabilities = ScriptedAgent.capabilities.__class__(json_schema=True)
-
-
-async def test_a_reviewer_that_mixes_feedback_and_approval_does_not_approve() -> None:
-    """The feedback would be lost."""
-    session, _ = await slogan("one", "SHIP IT! But drop the comma.", "two words", "SHIP IT!")
-
-    assert session.turns[0].feedback == "SHIP IT! But drop the comma."
 
 
 async def test_two_sessions_at_once_do_not_mix() -> None:

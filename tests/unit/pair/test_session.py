@@ -8,7 +8,6 @@ from signoff.pair import (
     IterationSession,
     Turn,
     should_continue_iteration,
-    should_stop_early,
 )
 
 
@@ -64,11 +63,3 @@ def test_a_turn_follows_unless_the_text_is_approved_or_it_was_the_last(
 ) -> None:
     """The rule by which every pair goes."""
     assert should_continue_iteration(turn, most, approved) is continues
-
-
-def test_a_session_stops_early_when_its_text_stops_changing() -> None:
-    """From the third turn on, if the last two are nearly alike."""
-    assert not should_stop_early(session())
-    assert not should_stop_early(session("same", "same"))
-    assert should_stop_early(session("a", "same", "same"))
-    assert not should_stop_early(session("same", "same", "other"))

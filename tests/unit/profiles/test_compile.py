@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import pytest
 
 from signoff.agents.base import KnownAgent
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.step import Edge
-from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, ProviderError, SignoffError
+from signoff.errors import ConfigError, InvalidWorkflow, ProviderError, SignoffError
 from signoff.notation import CompileContext
 from signoff.profiles import (
     AIProvider,
@@ -73,20 +73,6 @@ def test_the_graph_has_exactly_the_edges_of_the_table(tmp_path: Path) -> None:
     assert start is not None
     assert start.stage is not None
     assert workflow.entry_point == step_id(start.phase, start.stage)
-
-
-def test_only_a_failed_review_starts_an_iteration(tmp_path: Path) -> None:
-    """The revision and the review after it are files of the new iteration."""
-    workflow = SessionFixture(tmp_path).workflow
-
-    starting = {
-        (step.id, outcome, edge.to)
-        for step in workflow.steps.values()
-        for outcome, edge in step.next.items()
-        if isinstance(edge, Edge) and edge.starts_iteration
-    }
-
-    assert starting == {("review.response", Outcome.FAIL, "revise.prompt")}
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 60])
@@ -264,29 +250,6 @@ def test_a_start_that_fails_leaves_nothing_behind(
     assert not (tmp_path / "written.py").exists()
 
 
-def test_the_context_is_converted_and_completed_before_a_profile_sees_it(tmp_path: Path) -> None:
-    """A profile never checks types."""
-
-    class Typed(ProbeProfile):
-        schema: ClassVar = {
-            "count": {"type": "int", "required": True},
-            "strict": {"type": "bool", "default": False},
-            "ddl": {"type": "path", "exists": True},
-        }
-
-        def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
-            return f"{context['count'] + 1} {context['strict']} {context['ddl_text']}"
-
-    (tmp_path / "table.sql").write_text("create table t ()")
-    session = SessionFixture(tmp_path, Typed)
-
-    session.start({"count": "2", "strict": "true", "ddl": "table.sql"})
-
-    assert session.text("iteration-1/planning-prompt.md") == "3 True create table t ()\n"
-    with pytest.raises(InvalidParams, match=r"missing\.sql"):
-        SessionFixture(tmp_path / "other", Typed).start({"count": 1, "ddl": "missing.sql"})
-
-
 def test_the_standards_are_read_once(tmp_path: Path) -> None:
     """A session must not see two versions of them."""
     created = []
@@ -347,20 +310,6 @@ def test_another_profile_may_register_the_standards_provider_of_the_settings(
         }
     )
     assert params[STANDARDS_PARAM] == "Be brief."
-
-
-def test_the_settings_replace_the_standards_of_a_profile(tmp_path: Path) -> None:
-    """A team's rules reach the prompts of a profile that it did not write."""
-    (tmp_path / "team").mkdir()
-    (tmp_path / "team" / "a.rules.yml").write_text('TEAM-001: "C: Be brief."\n')
-    StandardsProviderFactory.register("no-standards", NoStandards)
-    own = {"provider": "yaml-rules", "root": "team"}
-
-    session = SessionFixture(tmp_path, WithStandards, standards={PROFILE: own})
-    state = session.start()
-
-    assert "TEAM-001 C: Be brief." in session.text("standards-bundle.md")
-    assert state.standards_provider == "yaml-rules"
 
 
 def test_a_changed_setting_is_another_definition(tmp_path: Path) -> None:

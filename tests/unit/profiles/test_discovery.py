@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from signoff.errors import ConfigError, InvalidWorkflow, UnknownName
+from signoff.errors import ConfigError, InvalidWorkflow
 from signoff.notation import CompileContext
 from signoff.profiles import discovery
 from signoff.profiles.discovery import (
@@ -185,16 +185,6 @@ def test_a_profile_that_is_a_pipe_is_reported_and_not_read(context: CompileConte
     (entry,) = local(context)
 
     assert "cannot be read" in str(entry.problem)
-
-
-def test_an_unknown_name_is_refused_with_the_known_ones(context: CompileContext) -> None:
-    """A typo is fixed without looking anything up."""
-    write(context, "one.py", profile_source("'one'"))
-
-    with pytest.raises(UnknownName) as refused:
-        find_profile("onne", context)
-
-    assert {"one", "jpa-mt", "python-module"} <= set(refused.value.known)
 
 
 def test_an_unknown_name_is_reported_with_the_profiles_that_could_not_be_read(

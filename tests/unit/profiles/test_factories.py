@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,17 +57,6 @@ def _own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(factory, "_registered", {})
 
 
-def test_a_registered_class_is_created_by_its_key() -> None:
-    """Providers of other packages are used by name."""
-    AIProviderFactory.register("echo", EchoProvider)
-
-    provider = AIProviderFactory.create("echo")
-
-    assert type(provider) is EchoProvider
-    assert AIProviderFactory.create("echo") is not provider
-    assert AIProviderFactory.get_class("echo") is EchoProvider
-
-
 def test_each_factory_has_its_own_keys() -> None:
     """An approver is no provider of responses, even under the same name."""
     AIProviderFactory.register("echo", EchoProvider)
@@ -115,15 +103,6 @@ def test_an_incomplete_class_is_refused_with_what_it_lacks() -> None:
     """The author finds out when it is registered, not when a session needs it."""
     with pytest.raises(TypeError, match="'half' does not implement: generate"):
         AIProviderFactory.register("half", HalfProvider)  # type: ignore[type-abstract]  # the mistake
-
-
-def test_a_standards_provider_gets_its_configuration() -> None:
-    """It comes from the profile, and relative paths start in the project."""
-    StandardsProviderFactory.register("wiki", WikiStandards)
-
-    provider = StandardsProviderFactory.create("wiki", {"address": "w"}, folder=Path("project"))
-
-    assert provider.create_bundle({}) == "project: w"
 
 
 def test_approvers_that_are_shipped_are_created_when_they_are_used() -> None:

@@ -16,9 +16,6 @@ from signoff.profiles.model import (
 )
 from signoff.profiles.transitions import (
     ApprovalDecision,
-    WorkflowPhase,
-    WorkflowStage,
-    WorkflowStatus,
 )
 from signoff.profiles.view import NO_HASH
 
@@ -69,31 +66,3 @@ def test_a_decision_cannot_be_changed() -> None:
 
     with pytest.raises(ValidationError, match="frozen"):
         result.decision = ApprovalDecision.APPROVED  # type: ignore[misc]  # the mistake
-
-
-def test_a_state_survives_being_stored_without_its_messages() -> None:
-    """Messages are for the user who is watching."""
-    history = PhaseTransition(
-        phase=WorkflowPhase.PLAN, status=WorkflowStatus.IN_PROGRESS, timestamp=NOW
-    )
-    artifact = Artifact(
-        path="a", phase=WorkflowPhase.GENERATE, iteration=2, sha256="ab", created_at=NOW
-    )
-    state = WorkflowState(
-        session_id="s",
-        profile="jpa-mt",
-        phase=WorkflowPhase.REVIEW,
-        stage=WorkflowStage.RESPONSE,
-        status=WorkflowStatus.FAILED,
-        standards_hash=NO_HASH,
-        created_at=NOW,
-        artifacts=[artifact],
-        phase_history=[history],
-        messages=["hello"],
-    )
-
-    stored = state.model_dump(mode="json")
-
-    assert "messages" not in stored
-    assert stored["phase"] == "review"
-    assert WorkflowState.model_validate(stored) == state.model_copy(update={"messages": []})

@@ -107,20 +107,6 @@ def test_a_time_out_of_the_providers_own_is_reported_as_it_is() -> None:
         ask(ProviderAgent("slow", Unreachable(None)))
 
 
-def test_none_leaves_the_response_to_a_human() -> None:
-    """Also after a replay."""
-    reply = ask(ProviderAgent("own", Provider(None)))
-
-    assert by_hand(Reply.from_json(reply.to_json()))
-
-
-@pytest.mark.parametrize("result", ["text", {"response": "x"}, 0])
-def test_any_other_result_of_a_provider_is_a_type_error(result: Any) -> None:
-    """It names the provider."""
-    with pytest.raises(TypeError, match="AI provider 'own' must return an AIProviderResult"):
-        ask(ProviderAgent("own", Provider(result)))
-
-
 def test_an_approver_gets_the_stage_and_its_files() -> None:
     """As its interface promises: enums, not strings."""
     approver = Approver(rejected("vague", "better"))

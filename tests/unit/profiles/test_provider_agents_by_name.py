@@ -2,7 +2,7 @@ import pytest
 
 from signoff.agents.ollama import OllamaModel
 from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import ProviderError, UnknownName
+from signoff.errors import ProviderError
 from signoff.profiles import AIProviderFactory, AIProviderResult
 from signoff.runtime.ports import Call
 
@@ -38,8 +38,3 @@ def test_the_seed_name_of_claude_is_known() -> None:
 
     assert "claude-code" in keys
     assert AIProviderFactory.create("claude-code").fs_ability == "none"
-
-
-def test_an_unknown_provider_is_reported_with_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="manual"):
-        AIProviderFactory.create("nobody")

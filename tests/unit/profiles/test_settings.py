@@ -39,14 +39,6 @@ def test_without_settings_everything_is_done_by_hand() -> None:
     assert (settings.dir, settings.standards_provider) == (None, None)
 
 
-def test_a_role_has_its_own_provider_or_the_default_one() -> None:
-    """One line makes a session automatic, another one makes an exception."""
-    settings = from_values(providers={"default": "claude-code", "reviewer": "codex"})
-
-    assert settings.provider_for("planner") == "claude"
-    assert settings.provider_for("reviewer") == "codex"
-
-
 def test_a_stage_overrides_single_defaults() -> None:
     """What a stage leaves out is the default; 0 and false are values."""
     settings = from_values(
@@ -62,25 +54,6 @@ def test_a_stage_overrides_single_defaults() -> None:
 
     assert settings.stage("plan.response") == StageRules("claude", 3, True, "plans.md")
     assert settings.stage("plan.prompt") == StageRules("manual", 0, False)
-
-
-def test_unknown_providers_and_approvers_are_reported_with_the_valid_ones() -> None:
-    """A typo must not end in a session that no one can approve."""
-    settings = from_values(
-        providers={"planner": "cluade", "default": "claude-code"},
-        approval={"default_approver": "skip", "stages": {"review.response": "judgee"}},
-    )
-
-    problems = list(settings.unknown_names({"claude", "manual"}, {"skip", "judge"}))
-
-    assert [(each.where, each.what, each.remedy) for each in problems] == [
-        ("profiles.providers.planner", "unknown provider 'cluade'", "valid: claude, manual"),
-        (
-            "profiles.approval.stages.review.response",
-            "unknown approver 'judgee'",
-            "valid: judge, skip",
-        ),
-    ]
 
 
 def test_the_layers_override_the_standards_of_single_profiles(

@@ -197,27 +197,6 @@ def test_the_last_response_of_an_agent_is_shown_to_it_after_every_rejection(
     assert "first" not in planner.prompts[2]
 
 
-def test_history_lists_the_phases_in_order(tmp_path: Path) -> None:
-    """Times are those at which a phase was entered."""
-    session = SessionFixture(tmp_path, approval=SKIP, providers={"default": "claude"})
-
-    state = session.start(
-        claude=agent("a plan", "waves", review("FAIL", 1), "foam", review("PASS"))
-    )
-
-    assert [each.phase for each in state.phase_history] == [
-        "plan",
-        "generate",
-        "review",
-        "revise",
-        "review",
-        "complete",
-    ]
-    times = [each.timestamp for each in state.phase_history]
-    assert times == sorted(times)
-    assert state.phase_history[-1].status == "success"
-
-
 def test_a_registered_provider_declares_what_it_can_do_with_files(tmp_path: Path) -> None:
     """Other phases have other providers; what the user says holds for all."""
     result = AIProviderResult(response="waves")

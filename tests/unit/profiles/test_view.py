@@ -9,7 +9,6 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.profiles import WorkflowPhase, WorkflowStage, WorkflowState, WorkflowStatus
 from signoff.profiles.view import position, session_fields
-from tests.unit.profiles.session_fixture import SessionFixture, review
 
 GATE = {"about": {"title": "plan response", "phase": "plan", "stage": "response"}}
 
@@ -151,22 +150,3 @@ def test_a_failed_session_shows_the_reason(tmp_path: Path) -> None:
 
     assert (state.status, state.last_error) == (WorkflowStatus.ERROR, "no network")
     assert state.phase_history[-1].phase is WorkflowPhase.ERROR
-
-
-def test_a_finished_session_has_everything(tmp_path: Path) -> None:
-    """The whole way, as `status --json` shows it at the end."""
-    session = SessionFixture(tmp_path, approval={"default_approver": "skip"})
-    session.start()
-    session.approve("a plan")
-    session.approve("waves")
-
-    state = session.approve(review("PASS"))
-
-    assert (state.phase, state.stage, state.status) == ("complete", None, "success")
-    assert (state.plan_approved, state.review_approved) == (True, True)
-    assert len(state.plan_hash or "") == len(state.review_hash or "") == 64
-    assert [each.path for each in state.artifacts] == ["iteration-1/code/poem.txt"]
-    assert (state.pending_approval, state.pending_action, state.last_error) == (False, None, None)
-    assert state.created_at is not None
-    assert state.updated_at is not None
-    assert state.created_at <= state.updated_at

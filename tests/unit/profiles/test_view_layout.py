@@ -2,8 +2,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from signoff.profiles import WorkflowState
 from signoff.profiles.view import ProfileLayout
 from signoff.store.rundir.layout import Layout
@@ -33,31 +31,6 @@ def test_state_json_is_the_state_with_the_record_of_the_run(tmp_path: Path) -> N
     run = shown["run"]
     assert (run["run"], run["status"], run["step"]) == ("test", "waiting", "plan.prompt")
     assert {"iteration", "updated_at", "spend", "limits", "projection"} <= set(run)
-
-
-@pytest.mark.parametrize(
-    ("last", "expected"),
-    [
-        (review("PASS"), ("complete", "success")),
-        (review("FAIL", 1), ("review", "failed")),
-        (RuntimeError("no network"), ("error", "error")),
-    ],
-)
-def test_the_end_of_a_session_is_shown(
-    tmp_path: Path, last: Any, expected: tuple[str, str]
-) -> None:
-    """COMPLETE, FAILED and ERROR come from the run, not from the last stage."""
-    session = SessionFixture(
-        tmp_path,
-        providers={"default": "claude"},
-        approval={"default_approver": "skip"},
-        max_iterations=1,
-    )
-
-    session.start(claude=agent("a plan", "waves", last))
-
-    shown = state_json(session)
-    assert (shown["phase"], shown["status"]) == expected
 
 
 def test_calls_of_judges_and_providers_are_not_among_the_files(tmp_path: Path) -> None:

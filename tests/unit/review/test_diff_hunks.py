@@ -48,15 +48,6 @@ def test_a_hunk_belongs_to_the_finding_whose_quote_it_changes(quote: str) -> Non
     assert hunk["issue"] == "tone-001"
 
 
-def test_one_change_may_belong_to_several_findings() -> None:
-    """Two critics often report the same words."""
-    quotes = [("a", "first line is loud"), ("b", "**loud**"), ("c", "first line")]
-
-    (hunk,) = tie_hunks(BEFORE, BEFORE.replace("loud", "calm"), [], quotes)
-
-    assert (hunk["issue"], hunk["also"]) == ("a", ["b"])
-
-
 LINE = "Tea is the best. It costs 9 euros. *We* open at noon."
 
 
@@ -146,11 +137,6 @@ def test_an_insertion_belongs_to_the_one_finding_about_something_missing(omissio
 
     assert (one["issue"], two["issue"]) == ("date-001", None)
     assert [hunk["issue"] for hunk in several] == [None, None]
-
-
-def test_equal_texts_have_no_hunks() -> None:
-    """Nothing changed, so there is nothing to report."""
-    assert tie_hunks(BEFORE, BEFORE, [], [("a", "Title")]) == []
 
 
 def test_a_rewritten_text_gives_a_bounded_report() -> None:

@@ -99,22 +99,6 @@ def test_five_hundred_quotes_of_a_large_artifact_are_checked_in_seconds() -> Non
     assert time.process_time() - start < 5
 
 
-@pytest.mark.parametrize(
-    ("quote", "lines"),
-    [
-        ("The Plan", [(0, 0)]),
-        ("unless it's raining. First, read the manual", [(2, 4)]),
-        ("[the manual](https://example.org/a_b)", [(4, 4)]),
-        ("We ship on Friday ... That was all.", [(2, 2), (7, 8)]),
-        ("We ship on Monday", []),
-        ("", []),
-    ],
-)
-def test_the_lines_of_a_quote_are_found(quote: str, lines: list[tuple[int, int]]) -> None:
-    """Changes are tied to findings by them."""
-    assert ArtifactText(ARTIFACT).lines_of(quote) == lines
-
-
 def issue(name: str, evidence: str, severity: Severity = Severity.LOW) -> CritiqueIssue:
     return CritiqueIssue(name, evidence=evidence, severity=severity)
 

@@ -1,4 +1,3 @@
-import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -238,15 +237,6 @@ def test_a_failed_critique_fixes_nothing() -> None:
     assert only(beside_another).status is FindingStatus.OPEN
 
 
-def test_a_failed_critique_by_another_critic_fixes_nothing() -> None:
-    """No critic has reviewed the constraint."""
-    ledger, _ = take(Ledger(), 1, read(issue(), by="codex"))
-
-    ledger, _ = take(ledger, 2, replace(read(), overall=Overall.ERROR), text="changed")
-
-    assert only(ledger).status is FindingStatus.OPEN
-
-
 def test_a_second_review_of_the_same_text_in_a_round_only_adds_findings() -> None:
     """Two review steps with different critics in one round add to each other."""
     ledger, _ = take(Ledger(), 1, read(issue(severity=Severity.LOW), by="claude"))
@@ -320,16 +310,6 @@ def test_a_very_different_passage_does_not_count_as_reworded() -> None:
 
     assert second[0].label == "caused_by_fix"
     assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
-
-
-def test_a_second_review_of_a_changed_text_in_a_round_fixes_findings() -> None:
-    """After a refinement in the middle of a round, what is not reported again is fixed."""
-    ledger, _ = take(Ledger(), 1, read(issue()))
-
-    ledger, _ = take(ledger, 1, read(), text="fixed")
-
-    assert only(ledger).status is FindingStatus.FIXED
-    assert summarize_round(ledger, 1)["fixed"] == 1
 
 
 @pytest.mark.parametrize(
@@ -486,17 +466,6 @@ def test_a_finding_that_was_never_open_is_not_counted_as_fixed() -> None:
     assert [(each["new"], each["fixed"]) for each in counted] == [(1, 0), (0, 1)]
 
 
-def test_a_ledger_survives_being_stored() -> None:
-    """A run that is resumed tomorrow continues with the same findings."""
-    ledger, _ = take(Ledger(), 1, read(issue(), issue("OMISSION")))
-    ledger, _ = take(ledger, 2, read(issue()), text="changed")
-
-    stored = json.loads(json.dumps(ledger.to_json()))
-
-    assert Ledger.from_json(stored) == ledger
-    assert Ledger.from_json({}) == Ledger() == Ledger.from_json(None)
-
-
 @pytest.mark.parametrize(
     ("rule", "claim", "status"),
     [
@@ -605,16 +574,6 @@ def test_a_finding_that_is_reported_every_other_round_never_returns() -> None:
         "still_open",
         "still_open",
     ]
-
-
-def test_a_second_review_of_an_iteration_that_reports_it_outweighs_the_first() -> None:
-    """The plot counts it once, as still open."""
-    ledger, _ = take(Ledger(), 1, read(issue()))
-    ledger, _ = take(ledger, 2, read())
-
-    ledger, _ = take(ledger, 2, read(issue()))
-
-    assert only(ledger).history == ((1, "new"), (2, "still_open"))
 
 
 @pytest.mark.parametrize("fields", [{"unverified": True}, {"confidence": 0.1}])

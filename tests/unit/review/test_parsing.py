@@ -14,7 +14,6 @@ from signoff.review.parsing import (
     parse_critique,
 )
 from signoff.review.reply_text import Material
-from signoff.review.work_order import Edit, EditKind
 from tests.tables import table
 
 ISSUE: dict[str, Any] = {"id": "tone-001", "finding": "Too loud.", "evidence": "LOUD"}
@@ -93,15 +92,6 @@ def test_an_enormous_critique_is_unreadable() -> None:
         critique(" " * 8_000_001)
 
 
-def test_a_critique_that_was_cut_off_anywhere_is_unreadable() -> None:
-    """The missing part may contain the finding that blocks."""
-    whole = json.dumps({"overall": "PASS", "issues": [ISSUE, ISSUE], "summary": "Fine."})
-
-    for cut in range(len(whole)):
-        with pytest.raises(Unreadable):
-            critique(whole[:cut])
-
-
 def test_a_missing_verdict_is_a_fail() -> None:
     """Silence approves nothing."""
     assert critique('{"issues": []}').overall is Overall.FAIL
@@ -152,17 +142,6 @@ def test_unique_ids_are_kept_and_others_are_generated() -> None:
     assert ids == ["a-1", "tone-002", "tone-003", "tone-004", "tone-001", "tone-005", "7"]
 
 
-def test_of_thousands_of_issues_every_one_that_blocks_is_kept() -> None:
-    """The defect that must not ship may be the last one in a linter's list."""
-    minor = [{**ISSUE, "id": f"minor-{n}", "severity": "LOW"} for n in range(3_000)]
-    many = [{**ISSUE, "id": f"i-{n}", "severity": "HIGH"} for n in range(3_000)]
-
-    read = parsed_critique(*minor, *many, {**ISSUE, "id": "last", "severity": "CRITICAL"})
-
-    assert [each.id for each in read.issues] == ["last", *(each["id"] for each in many)]
-    assert read.notes == ("6001 issues were reported; only the 3001 most severe are kept",)
-
-
 def test_the_cap_on_findings_keeps_every_finding_that_blocks() -> None:
     """A long list of minor findings hides the important one, but none that blocks may be lost."""
     names = ["LOW", "MEDIUM", "HIGH", "LOW", "CRITICAL", "HIGH"]
@@ -198,16 +177,6 @@ def test_a_structured_reply_is_the_reviewers_own_whatever_it_contains() -> None:
     assert parse_critique(Reply(PASSED), **options).overall is Overall.PASS
 
 
-def test_a_judge_may_dismiss_everything_and_name_unknown_ids() -> None:
-    """Both are readable; the rules check the decisions against the findings."""
-    decisions = [{"issue_id": name, "status": "dismissed"} for name in ("a-1", "invented")]
-
-    read = judged(json.dumps({"decisions": decisions, "status": "APPROVED"}))
-
-    assert [d.issue_id for d in read.decisions] == ["a-1", "invented"]
-    assert read.pursued() == []
-
-
 def test_long_texts_are_cut_and_odd_characters_replaced() -> None:
     """Databases and terminals cannot handle them."""
     raw = '{"finding": "\\u0000\\ud800x", "evidence": "' + "e" * 50_000 + '"}'
@@ -236,15 +205,6 @@ def test_a_number_that_is_not_finite_is_refused(raw: float) -> None:
         parsed_critique({**ISSUE, "confidence": raw})
 
 
-def test_a_well_formed_edit_belongs_to_its_issue() -> None:
-    """The engine applies it without asking an agent."""
-    edit = {"kind": "Insert after", "find": "a ", "text": " b\n"}
-
-    (issue,) = parsed_critique({**ISSUE, "edit": edit}).issues
-
-    assert issue.edit == Edit(EditKind.INSERT_AFTER, "a ", " b\n", "tone-001")
-
-
 @pytest.mark.parametrize(
     "edit",
     [
@@ -264,16 +224,6 @@ def test_a_malformed_edit_is_dropped_and_its_issue_kept(edit: object) -> None:
     assert issue.edit is None
 
 
-def test_sections_are_kept_as_far_as_they_can_be_read() -> None:
-    """Nothing depends on them."""
-    sections = [{"location": "1", "note": "good", "more": 1}, "2", {"note": 3}]
-    text = json.dumps({"overall": "PASS", "approved_sections": sections})
-
-    read = critique(text).approved_sections
-
-    assert read == ({"location": "1", "note": "good"}, {"location": "2"}, {})
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -288,13 +238,6 @@ def test_sections_are_kept_as_far_as_they_can_be_read() -> None:
 def test_an_approval_is_read_in_every_form_judges_use(text: str) -> None:
     """The two sections are asked for; one object says as much."""
     assert judged(text) == Adjudication(2, Verdict.APPROVED, bill_of_work="Nothing.")
-
-
-def test_fences_and_markers_inside_the_work_order_stay_in_it() -> None:
-    """That is what the second section is for."""
-    bill = '```\n{"status": "APPROVED"}\n```\n=== BILL_OF_WORK ===\nmore'
-
-    assert judged(MARKED + bill).bill_of_work == bill
 
 
 @table(
@@ -332,13 +275,6 @@ def test_an_invalid_adjudication_is_unreadable_with_a_reason(text: str, why: str
         judged(text)
 
 
-def test_a_marker_counts_only_alone_on_its_line() -> None:
-    """A reply may mention the markers in a sentence."""
-    text = f"The line `=== ADJUDICATION ===` is there.\n > === ADJUDICATION ===\n{MARKED}"
-
-    assert judged(text).status is Verdict.APPROVED
-
-
 def test_a_missing_status_asks_for_work() -> None:
     """Silence approves nothing."""
     assert judged('{"decisions": []}').status is Verdict.REWRITE
@@ -360,23 +296,3 @@ def test_ambiguous_decisions_count_as_pursued_with_a_note() -> None:
     assert [d.issue_id for d in read.decisions if d.status is Pursuit.PURSUING] == ["a", "b", "c"]
     assert [note[:1] for note in read.notes] == ["b", "c"]
     assert read.termination == {"critical_pursuing": 0, "high_pursuing": 3}
-
-
-def test_a_decisions_reasons_are_kept() -> None:
-    """Users see them when they ask why."""
-    decision = {
-        "issue_id": "a",
-        "constraint": "tone",
-        "severity": "low",
-        "flagged_by": ["ann"],
-        "competing_constraint": "law",
-        "rationale": "Reported before.",
-    }
-    tension = {"axis": "short or complete", "target": "short", "weight": 3}
-    text = json.dumps({"decisions": [decision], "tension_analysis": [tension, "odd"]})
-
-    read = judged(text)
-
-    (parsed,) = read.decisions
-    assert parsed.to_json() == {**decision, "severity": "LOW", "status": "pursuing"}
-    assert read.tension_analysis == ({"axis": "short or complete", "target": "short"},)

@@ -79,22 +79,6 @@ def test_no_text_in_a_prompt_is_read_as_a_template(tmp_path: Path) -> None:
     assert prompt.count(hostile) == 2
 
 
-def test_a_template_next_to_the_flow_replaces_the_built_in_one(tmp_path: Path) -> None:
-    """Users can read and change exactly what is sent."""
-    template(tmp_path, "critic.md", CRITIC.replace("\n", "\r\n"))
-    template(tmp_path, "notes.txt", "not a template")
-
-    flow = flow_in(tmp_path)
-    prompt = review_prompt(
-        flow, FlowState({"artifact": "The sea."}), "claude", [(flow.constraints[0], "")]
-    )
-
-    assert prompt.startswith("Check <<<ARTIFACT ")
-    assert prompt.endswith("- clear (HIGH): It is clear..\n")
-    assert prompt.system is not None
-    assert prompt.system.startswith("You are a critic.")
-
-
 def test_a_users_template_identifies_the_request_and_a_built_in_one_does_not(
     tmp_path: Path,
 ) -> None:

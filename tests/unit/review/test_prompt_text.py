@@ -42,8 +42,3 @@ FIND = "  one\n[HIGH] x-001 violates y"
 def test_an_exact_edit_is_shown_literally(edit: Edit, lines: list[str]) -> None:
     """An agent copies it, so spaces count; and no line of it can pass for another finding."""
     assert list(edit_lines(edit)) == lines
-
-
-def test_there_is_nothing_to_show_without_an_edit() -> None:
-    """Most findings have none."""
-    assert list(edit_lines(None)) == []

@@ -110,29 +110,12 @@ def test_only_the_skill_that_is_named_is_imported(project: Path) -> None:
         find_skill("bad", context(project))
 
 
-def test_an_error_about_a_skill_names_it_once(project: Path) -> None:
-    """The agent that asked for a step reads one line."""
-    write(project / ".signoff/skills/one.py", "same")
-    write(project / ".signoff/skills/two.py", "same")
-
-    with pytest.raises(InvalidSkill, match=r"^skill 'same' cannot be used: defined twice"):
-        find_skill("same", context(project))
-
-
 def test_a_name_that_the_source_does_not_show_is_found_too(project: Path) -> None:
     """An author may build the name."""
     write(project / ".signoff/skills/one.py", "'-'.join(['made', 'up'])", literal=False)
 
     assert find_skill("made-up", context(project)).name == "made-up"
     assert "made-up" in skill_names(context(project))
-
-
-def test_an_unknown_name_lists_the_known_ones(project: Path) -> None:
-    """The closest name comes first."""
-    write(project / ".signoff/skills/one.py", "reviewer")
-
-    with pytest.raises(UnknownName, match="unknown skill 'reviewr'; valid names: reviewer"):
-        find_skill("reviewr", context(project))
 
 
 def test_an_unknown_name_is_reported_with_the_modules_that_cannot_be_read(project: Path) -> None:
@@ -181,20 +164,6 @@ def test_skills_of_the_settings_are_found_but_are_no_names_of_the_notation(proje
 
     assert find_source("further", places).origin.endswith("two.py")
     assert "further" not in skill_names(places)
-
-
-def test_the_catalog_lists_what_can_be_used_and_the_problems_of_the_rest(project: Path) -> None:
-    """One broken module hides no other skill."""
-    write(project / ".signoff/skills/good.py", "good")
-    (project / ".signoff/skills/number.py").write_text("WORKFLOW = 5\n")
-
-    skills, problems = all_skills(context(project, "nowhere"))
-
-    assert "good" in [each.workflow.name for each in skills]
-    assert [("nowhere" in str(each), "number.py" in str(each)) for each in problems] == [
-        (True, False),
-        (False, True),
-    ]
 
 
 @pytest.mark.parametrize("name", ["skill_of_a_test.py", "skill_of_a_test:WORKFLOW"])

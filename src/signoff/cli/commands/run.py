@@ -27,11 +27,10 @@ from signoff.app.start import (
     plan,
     plan_again,
     resume_due,
-    start,
 )
 from signoff.app.trust import trust_target
 from signoff.cli import exits
-from signoff.cli.driving import choose_view, drive, drive_resume, events_file, finish
+from signoff.cli.driving import choose_view, drive_new, drive_resume, events_file, finish
 from signoff.cli.options import (
     CliCommand,
     complete_run,
@@ -150,17 +149,9 @@ def command(
         if detach:
             detached = {"name": name, "switch": switch, "labels": labels}
             return start_detached(project, planned, detached, out)
-        run_options: dict[str, Any] = {"name": name, "limits": planned.own_limits}
         if pull:
-            return _start_pulled(project, planned, params, display, run_options)
-        return drive(
-            project,
-            display,
-            lambda watchers: start(
-                project, planned.target, params, switch=switch, observers=watchers, **run_options
-            ),
-            workflow=planned.target.workflow,
-        )
+            return _start_pulled(project, planned, params, display, name)
+        return drive_new(project, planned, display, params, switch=switch, name=name)
 
 
 def _warn(planned: StartPlan, out: Output, *, dry_run: bool) -> None:
@@ -188,7 +179,7 @@ def _start_pulled(
     planned: StartPlan,
     params: dict[str, Any],
     display: DisplayOptions,
-    run_options: dict[str, Any],
+    name: str | None,
 ) -> int:
     # Only runs for external workers need what hands out work.
     from signoff.app.external_work import start_pulled
@@ -197,7 +188,12 @@ def _start_pulled(
     status = drive_external(
         display.out,
         lambda watchers: start_pulled(
-            project, planned.target, params, observers=watchers, **run_options
+            project,
+            planned.target,
+            params,
+            name=name,
+            limits=planned.own_limits,
+            observers=watchers,
         ),
         events=display.events,
     )

@@ -25,10 +25,10 @@ from signoff.app.home import Home, expected_home, init_home
 from signoff.app.project import Project
 from signoff.app.settings import load_settings
 from signoff.app.show import RunDetails, show
-from signoff.app.start import StartPlan, plan, start
+from signoff.app.start import StartPlan, plan
 from signoff.app.targets import compile_context
 from signoff.cli import exits
-from signoff.cli.driving import drive, finish
+from signoff.cli.driving import drive_new, finish
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
 from signoff.cli.summary import report_to_json
@@ -373,14 +373,7 @@ def _start(
     set_up_logging(planned.settings)
     # A run's programs work in the folder it was started in: the settings name them from there.
     with chdir(options.folder), planned.open(options.folder, os.environ) as project:
-        return drive(
-            project,
-            display,
-            lambda watchers: start(
-                project, planned.target, {}, name=options.name, limits=limits, observers=watchers
-            ),
-            workflow=workflow,
-        )
+        return drive_new(project, planned, display, {}, name=options.name, limits=limits)
 
 
 def _limits(planned: StartPlan, *, yes: bool) -> Limits:

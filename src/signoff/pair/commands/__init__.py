@@ -95,8 +95,8 @@ def _run(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    from signoff.app.start import plan, start
-    from signoff.cli.driving import drive
+    from signoff.app.start import plan
+    from signoff.cli.driving import drive_new
     from signoff.cli.options import limit_settings, set_up_logging
 
     target, settings = f"pair:{preset}", limit_settings(limits)
@@ -106,19 +106,7 @@ def _run(
     set_up_logging(planned.settings)
     params = _with_ready_agents(preset, params, planned, display.out)
     with planned.open(Path.cwd(), os.environ) as project:
-        return drive(
-            project,
-            display,
-            lambda watchers: start(
-                project,
-                planned.target,
-                params,
-                name=name,
-                limits=planned.own_limits,
-                observers=watchers,
-            ),
-            workflow=planned.target.workflow,
-        )
+        return drive_new(project, planned, display, params, name=name)
 
 
 def _with_ready_agents(
@@ -150,8 +138,7 @@ def _with_ready_agents(
             refuse_not_ready(planned.not_ready(), by_name=False)
             raise
         other = planned.default_agent
-        asks, root = [Ask(other)], planned.home.root
-        not_ready = find_not_ready(planned.settings.agents, asks, root)
+        not_ready = find_not_ready(planned.settings.agents, [Ask(other)], planned.home.root)
         refuse_not_ready(not_ready, by_name=False)
         out.note(f"Ollama is not set up here; using the default agent, {other}")
         params = {**params, "writer": other}

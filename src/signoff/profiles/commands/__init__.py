@@ -20,10 +20,10 @@ from signoff.app.project import Project
 from signoff.app.runs import cancel as cancel_run
 from signoff.app.runs import catch_up
 from signoff.app.show import show as details_of
-from signoff.app.start import plan, start
+from signoff.app.start import plan
 from signoff.app.trust import context_here
 from signoff.cli import exits
-from signoff.cli.driving import drive, drive_resume, finish
+from signoff.cli.driving import drive_new, drive_resume, finish
 from signoff.cli.options import (
     CliCommand,
     Group,
@@ -145,20 +145,11 @@ def init(
         name=run_name, command_line=limit_settings(limits), options=options,
     )  # fmt: skip
     set_up_logging(planned.settings)
-    target = planned.target
-    for warning in (*planned.warnings, *target.workflow.warnings):
+    for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     refuse_not_ready(planned.not_ready())
     with planned.open(Path.cwd(), os.environ) as project:
-        return drive(
-            project,
-            display,
-            lambda watchers: start(
-                project, target, params,
-                name=run_name, limits=planned.own_limits, observers=watchers,
-            ),
-            workflow=target.workflow,
-        )  # fmt: skip
+        return drive_new(project, planned, display, params, name=run_name)
 
 
 @click.command(cls=CliCommand)

@@ -12,21 +12,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A beginner continues by copying two lines."""
-    assert main(["init", "--preset", "docs"]) == 0
-
-    output = capsys.readouterr()
-    assert "created .signoff/flows/docs.yaml\n" in output.out
-    assert "created docs-goal.yaml\n" in output.out
-    assert output.err.splitlines() == [
-        "next: signoff validate .signoff/flows/docs.yaml --goal docs-goal.yaml",
-        "next: signoff run .signoff/flows/docs.yaml --goal docs-goal.yaml",
-    ]
-
-
 def test_settings_that_must_be_added_by_hand_are_printed(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:

@@ -23,13 +23,3 @@ def test_a_number_that_is_none_of_runs_is_refused(
     output = capsys.readouterr()
     assert "give 1 or more, or -1 for all" in output.err
     assert output.out == ""
-
-
-@pytest.mark.parametrize("number", ["1", "-1"])
-def test_some_runs_and_all_of_them_can_be_asked_for(
-    number: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Scripts ask for the latest one, and for all."""
-    assert main(["runs", "-n", number]) == 0
-
-    assert capsys.readouterr().out == "no runs\n"

@@ -196,15 +196,6 @@ def test_an_unknown_revision_is_refused_and_never_an_option(
     assert not (repository / "x").exists()
 
 
-def test_a_detached_head_has_changes_too(repository: Path) -> None:
-    git(repository, "checkout", "-q", "--detach")
-    write(repository, docs__a_dot_md="Changed.\n")
-
-    assert list(FileSelector(repository, repository).changed_since("main", ()).files) == [
-        "docs/a.md"
-    ]
-
-
 def test_a_repository_that_git_refuses_is_an_error(plain: Path) -> None:
     """As in CI, if the checkout belongs to another user: what git ignores would be reviewed."""
     (plain / ".git").write_text("not a link to a repository")

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from signoff.agents.base import ManualAgent
 from signoff.core.outcome import Status
 from signoff.store.rundir.answers import decode_form
@@ -26,34 +24,6 @@ from tests.unit.flows.harness import (
 ROUND = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
 
 
-@pytest.mark.parametrize(
-    ("answer", "text", "status"),
-    [
-        ("pass", "", Status.COMPLETED),
-        ("fail", "It says nothing.", Status.LIMIT),
-        ("retry", "", Status.COMPLETED),
-    ],
-)
-async def test_a_human_decides_about_an_unusable_review(
-    answer: str, text: str, status: Status, tmp_path: Path
-) -> None:
-    """The run neither guesses nor hangs."""
-    the_flow = flow(ROUND, max_iterations=1)
-    claude = ScriptedAgent(["Text.", "what?", "what?", passes()])
-    store = MemoryStore()
-    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
-
-    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, answer, text)
-
-    assert (
-        "it contains no JSON object.\nRead the text, then decide. retry: ask claude again"
-        in waiting.inbox[0].prompt
-    )
-    assert result.status is status, result.reason
-    (critique,) = result.state["critiques_by_step"]["critique"]
-    assert [each["finding"] for each in critique["issues"]] == ([text] if text else [])
-
-
 async def test_a_human_can_count_the_findings_of_a_contradictory_review(tmp_path: Path) -> None:
     """PASS with a blocking finding: a human decides whether it blocks."""
     the_flow = flow(ROUND, max_iterations=1)
@@ -66,26 +36,6 @@ async def test_a_human_can_count_the_findings_of_a_contradictory_review(tmp_path
 
     assert result.status is Status.LIMIT
     assert result.state["last_adjudication"]["decisions"][0]["severity"] == "HIGH"
-
-
-@pytest.mark.parametrize(
-    ("severity", "judged"), [("CRITICAL", 1), ("HIGH", 1), ("MEDIUM", 0), ("LOW", 0)]
-)
-async def test_quotes_that_do_not_exist_are_sent_back_once_and_then_marked(
-    severity: str, judged: int, tmp_path: Path
-) -> None:
-    """Invented evidence must neither block a good text nor disappear unnoticed."""
-    the_flow = flow(ROUND, max_iterations=1)
-    invented = fails(issue("bad", severity, "words that are not there"))
-    claude = ScriptedAgent(["Text.", invented, invented])
-
-    result = await play(the_flow, {"claude": claude}, tmp_path)
-
-    assert "words that are not there" in claude.prompts[2]
-    (critique,) = result.state["critiques_by_step"]["critique"]
-    assert critique["issues"][0]["unverified"] is True
-    assert critique["notes"]
-    assert len(result.state["last_adjudication"]["decisions"]) == judged
 
 
 async def test_a_hostile_artifact_approves_nothing(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from tests.unit.flows.harness import (
     issue,
     passes,
     play,
-    rules,
     step,
 )
 
@@ -112,28 +111,6 @@ async def test_an_escalation_next_to_a_halt_still_asks_a_human(
     (item,) = result.inbox
     assert "worse" in item.prompt
     assert "halts" not in item.prompt
-
-
-async def test_the_answer_of_a_human_reaches_the_judge_and_nothing_is_reviewed_again(
-    tmp_path: Path,
-) -> None:
-    """An answer has to appear in a prompt, and a critique is paid for once."""
-    the_flow = flow(
-        [step("generate"), step("critique"), step("adjudicate")],
-        default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}),
-    )
-    claude = ScriptedAgent(["Text.", fails(issue("odd"))])
-    store = MemoryStore()
-    await play(the_flow, {"claude": claude}, tmp_path, store=store)
-    judge = ScriptedAgent([rules("APPROVED", {"issue_id": "clear-001", "status": "dismissed"})])
-
-    result = await answer_and_resume(
-        the_flow, {"claude": judge}, tmp_path, store, "the oddity is on purpose"
-    )
-
-    assert result.status is Status.COMPLETED
-    (prompt,) = judge.prompts
-    assert "the oddity is on purpose" in prompt
 
 
 async def test_a_finding_that_several_critics_escalate_is_asked_about_once(tmp_path: Path) -> None:

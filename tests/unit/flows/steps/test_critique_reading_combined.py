@@ -74,20 +74,6 @@ async def test_one_reply_becomes_a_critique_for_each_constraint(tmp_path: Path) 
     assert [each["overall"] for each in stored(tmp_path)] == ["PASS", "FAIL"]
 
 
-async def test_a_combined_prompt_has_the_memory_of_all_its_constraints(tmp_path: Path) -> None:
-    """Otherwise an open finding of the second constraint would be forgotten."""
-    agent = critic(passes())
-
-    await play(looped(), {"claude": agent}, tmp_path)
-
-    last = agent.prompts[-1]
-    assert "clear/clear-rule" in last
-    assert "short/short-rule" in last
-    known = last[last.index("<<<KNOWN") :]
-    assert "not clear" in known
-    assert "not short" in known
-
-
 async def test_an_issue_that_names_no_rule_of_its_constraints_is_sent_back_once(
     tmp_path: Path,
 ) -> None:

@@ -94,52 +94,6 @@ async def test_edits_for_dismissed_issues_are_not_applied(tmp_path: Path) -> Non
     assert result.state["artifact"] == "The sea is blue.\n\nIt is wet.\n"
 
 
-async def test_edits_that_do_not_match_go_to_the_agent_with_a_working_copy(tmp_path: Path) -> None:
-    """An edit that matches twice is ambiguous; the others are applied anyway."""
-    unclear = Edit(EditKind.REPLACE, "is", "was", "clear-002")
-    found = fails(issue("misspelled", evidence="see"), issue("tense", evidence="is blue"))
-    bill = format_work_order([SPELLING, unclear], [])
-    verdict = rules("REWRITE", *pursued("clear-001", "clear-002"), bill=bill)
-    claude = ScriptedAgent(
-        [
-            TEXT,
-            found,
-            verdict,
-            edited("The sea was blue.\n\nIt was wet.\n"),
-            passes(),
-            rules("APPROVED"),
-        ]
-    )
-
-    result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
-
-    asked = claude.requests[3]
-    assert result.status is Status.COMPLETED, result.reason
-    assert asked.edit
-    assert "was" in asked.prompt
-    assert "clear-001" not in asked.prompt
-    assert (tmp_path / "run/final/artifact.md").read_text() == "The sea was blue.\n\nIt was wet.\n"
-
-
-async def test_every_hunk_is_tied_to_the_finding_it_answers(tmp_path: Path) -> None:
-    """Changes without a reason must not go unnoticed."""
-    verdict = rules("REWRITE", *pursued("clear-001"), bill=format_work_order([SPELLING], []))
-    claude = ScriptedAgent(
-        [
-            TEXT,
-            fails(issue("misspelled", evidence="see")),
-            verdict,
-            edited("The sea is blue.\n\nIt is dry.\n"),
-        ]
-    )
-
-    result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)
-
-    record = result.state["step"]
-    assert [hunk["issue"] is None for hunk in record["hunks"]] == [False, True]
-    assert record["unclaimed"] == 1
-
-
 @pytest.mark.parametrize("kind", ["ollama", "local"])
 async def test_an_agent_that_only_answers_writes_the_whole_text(kind: str, tmp_path: Path) -> None:
     """Edit mode works with every agent, not only with those that edit files."""

@@ -80,21 +80,6 @@ async def test_after_a_refinement_the_author_knows_that_the_work_is_done(tmp_pat
     assert "with that work done" not in second
 
 
-async def test_without_a_refinement_the_author_does_the_work(tmp_path: Path) -> None:
-    """The same prompt, but nothing has been changed yet."""
-    the_flow = flow([step("generate"), step("critique"), step("adjudicate")], max_iterations=2)
-    claude = ScriptedAgent()
-    claude.on("Write the artifact", TEXT, "The sea is blue.\n")
-    claude.on("You review", fails(FOUND), passes())
-    claude.on("You are the judge", rules("REWRITE", PURSUED, bill=BILL), rules("APPROVED"))
-
-    await play(the_flow, {"claude": claude}, tmp_path)
-
-    _, second = [p for p in claude.prompts if p.startswith("Write the artifact")]
-    assert "with the changes of the work order" in second
-    assert "quote: The see" in second
-
-
 async def test_a_fixer_that_changed_nothing_is_told_the_next_time(tmp_path: Path) -> None:
     """It may have answered instead of editing the file."""
     the_flow = flow(

@@ -39,13 +39,6 @@ def command(params: dict[str, Any], *still_open: Param) -> str:
     return command_text(NextCommand("critic", "look", 3, params, named))
 
 
-def test_a_command_has_the_step_and_its_parameters() -> None:
-    """An agent copies it as it is."""
-    text = command({"state_dir": "a/b", "deep": True, "size": 3})
-
-    assert text == "signoff skill step critic --step 3 --state-dir a/b --deep true --size 3"
-
-
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_shell_takes_every_value_as_it_is(value: str) -> None:
     """A parameter that a shell runs as a command would be a way into the machine."""

@@ -33,16 +33,6 @@ def front_matter(text: str) -> dict[str, str]:
     return fields
 
 
-def test_the_file_says_when_to_use_the_skill_and_how_to_start() -> None:
-    """An agent knows nothing else about it."""
-    text = skill_text(skill())
-
-    assert front_matter(text) == {"name": "critic", "description": "Checks claims."}
-    assert text.count("Checks claims.") == 2
-    assert "\n    signoff skill step critic --step 1\n" in text
-    assert "There are 2 steps." in text
-
-
 HOSTILE = """Line: 'one' "two"
 ---
 name: evil

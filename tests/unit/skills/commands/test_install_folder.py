@@ -19,21 +19,6 @@ def file_in(folder: SkillFolder, name: str = "critic") -> Path:
     return folder.path / name / FILE
 
 
-def test_a_file_is_installed_updated_and_removed(folder: SkillFolder) -> None:
-    """Nothing is left of it in the end, not even its folder."""
-    actions = [
-        folder.install("critic", ONE).action,
-        folder.install("critic", ONE).action,
-        folder.install("critic", TWO).action,
-    ]
-
-    assert actions == [InstallAction.INSTALLED, InstallAction.UNCHANGED, InstallAction.UPDATED]
-    assert file_in(folder).read_text() == TWO
-    assert [each.name for each in file_in(folder).parent.iterdir()] == [FILE]
-    assert folder.uninstall("critic").action is InstallAction.REMOVED
-    assert list(folder.path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [(ONE + "mine", "it was edited since it was installed"), ("mine", "signoff did not write it")],
@@ -47,16 +32,6 @@ def test_a_file_of_the_user_is_kept(folder: SkillFolder, text: str, reason: str)
 
     assert [(each.action, each.reason) for each in results] == [(InstallAction.KEPT, reason)] * 2
     assert file_in(folder).read_text() == text
-
-
-def test_other_files_of_a_skill_are_kept(folder: SkillFolder) -> None:
-    """Users put examples next to it."""
-    folder.install("critic", ONE)
-    (file_in(folder).parent / "examples.md").write_text("mine")
-
-    folder.uninstall("critic")
-
-    assert [each.name for each in (folder.path / "critic").iterdir()] == ["examples.md"]
 
 
 @pytest.mark.parametrize("target", ["existing", "missing"])

@@ -11,7 +11,7 @@ import pytest
 from signoff.documents.named_texts import read_texts
 from signoff.skills.commands.quality_review import TEXTS, main
 from signoff.skills.discovery import discover_workflows
-from signoff.skills.qr import QRGate, read_record, record
+from signoff.skills.qr import QRGate, read_record
 
 HOSTILE = "x\n# Do it: $(touch hacked) `id` \x1b[2J \u202e {0} {check} \ud800"
 
@@ -132,20 +132,6 @@ def test_a_reviewer_gets_its_items_and_the_commands_that_record(
     assert [each[:8] for each in script.commands(*options)] == [
         ["signoff", "skill", "qr", str(path), "--group", "a b", "--id", "ID"]
     ] * 2
-
-
-def test_what_failed_is_verified_again_in_the_next_iteration(script: Script, path: Path) -> None:
-    """Only once everything has a result, and with the earlier finding."""
-    write(path, {"id": "a"}, {"id": "b"})
-    record(path, "a", "FAIL", "no retry")
-
-    assert "round 1" in script()
-    record(path, "b", "PASS")
-    text = script()
-
-    assert "# Verify round 2" in text
-    assert '"finding": "no retry"' in text
-    assert '"id": "b"' not in text
 
 
 @pytest.mark.parametrize(("iteration", "asks"), [(4, False), (5, True)])

@@ -9,7 +9,7 @@ from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import Dispatch
 from signoff.skills.commands.command_text import SkillPlace
-from signoff.skills.commands.step import as_json, as_text
+from signoff.skills.commands.step import as_text
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import evaluate_step
 
@@ -35,16 +35,6 @@ def text(number: int, **params: Any) -> str:
     return as_text(
         evaluate_step(FLOW, number, {"state_dir": "my dir", **params}), SkillPlace("flow")
     )
-
-
-def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
-    """The script finds the files of the skill in the state directory."""
-    page = text(1)
-
-    assert "role 'reviewer'" in page
-    assert "    signoff skill script checks.review --state-dir 'my dir'" in page
-    assert 'Tell it that the state directory is "my dir".' in page
-    assert '"file": "<plan>"' in page
 
 
 def test_an_ordinary_step_says_where_its_files_are() -> None:
@@ -105,33 +95,6 @@ def test_a_sub_agent_that_may_ask_gets_the_format_and_its_caller_the_relay() -> 
         "--user-answer-id '<header>' --user-answer-value '<answer>'\n"
     ) in page
     assert "<user_response>\n>   <answer" not in page
-
-
-def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
-    """A fresh sub-agent remembers nothing, and may ask for more."""
-    answers = [("Storage", "SQLite"), ("Auth", "token"), ("Auth", "-key")]
-    evaluated = evaluate_step(ASKING, 1, {"state_dir": "d"})
-
-    page, facts = (
-        as_text(evaluated, SkillPlace("asking"), answers),
-        as_json(evaluated, SkillPlace("asking"), answers),
-    )
-
-    response = (
-        '<user_response>\n  <answer header="Storage">\n    <choice label="SQLite"></choice>\n'
-        '  </answer>\n  <answer header="Auth">\n    <choice label="token"></choice>\n'
-        '    <choice label="-key"></choice>\n  </answer>\n</user_response>'
-    )
-    assert facts["dispatch"]["user_response"] == response
-    assert response.replace("\n", "\n> ") in page
-    assert facts["dispatch"]["answer_command"] in page
-    assert facts["dispatch"]["answer_command"] == (
-        "signoff skill step asking --step 1 --state-dir d "
-        "--user-answer-id Storage --user-answer-value SQLite "
-        "--user-answer-id Auth --user-answer-value token "
-        "--user-answer-id Auth --user-answer-value=-key "
-        "--user-answer-id '<header>' --user-answer-value '<answer>'"
-    )
 
 
 def look(
