@@ -11,6 +11,7 @@ from signoff.error_text import describe_error, unmet
 from signoff.errors import AuthorError, NotAllowed, UsageError
 from signoff.guarded_db.ports import Row
 from signoff.guarded_db.verdict import Params
+from signoff.idle_threads import in_idle_thread
 
 CONDITION_SECONDS = 10.0
 """Time for all conditions of a step together; the database is locked meanwhile."""
@@ -99,8 +100,7 @@ def failures(
         finally:
             done.set()
 
-    # A daemon, so that a condition that hangs does not keep the program from exiting.
-    threading.Thread(target=check_all, name="signoff-call", daemon=True).start()
+    in_idle_thread(check_all)
     if done.wait(seconds):
         if wrong:
             raise wrong[0]
