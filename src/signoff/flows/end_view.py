@@ -34,6 +34,7 @@ from signoff.flows.steps.updates import best_version, findings_of, shortened, wi
 from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
+from signoff.review.history import describe_result, open_counts
 from signoff.review.policy import for_judge
 from signoff.runtime.amounts import count
 from signoff.runtime.narration import describe_stop
@@ -95,20 +96,20 @@ def _asks(state: RunState, question: str) -> bool:
 
 def _finished(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
     path, guide = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
-    warnings, heading = view.result_warnings, result_heading(view, finished=True)
+    warnings, result = view.result_warnings, describe_result(view, completed=True)
     how = f" and was approved by {view.approved_by}" if view.approved_by else ""
     passed = f"`{output.filename}` passed review in round {state.iteration}{how}."
-    lines = [f"# {heading}", "", passed]
+    lines = [_heading(result), "", passed]
     if warnings:
         lines += ["", "## Before you use it", "", *(f"- {each}" for each in warnings)]
     status = _status_text(lines, view) if warnings or not view.reviewed else None
-    with_warnings = f"{lower_first(heading)}, with {count(len(warnings), 'warning')}:"
+    with_warnings = f"{result}, with {count(len(warnings), 'warning')}:"
     note = [with_warnings, *(f"  {w}" for w in warnings)]
     facts = {
         "approved_by": view.approved_by or None,
         "reviewed": view.reviewed,
         "round": state.iteration,
-        "open": _open_counts(_score(view.ledger.open())),
+        "open": open_counts(view.ledger.open()),
         "warnings": warnings,
     }
     return EndView(
@@ -144,14 +145,14 @@ def _unfinished_end(
     unread = "not fully reviewed" if critiques else "not reviewed"
     what = _compared(view, best) if best and latest_reviewed else unread
     why = _why(state).rstrip(".")
-    heading = result_heading(view, finished=False)
-    lines = [f"# {heading}", "", f"{why[:1].upper()}{why[1:]}.", ""]
+    result = describe_result(view, completed=False)
+    lines = [_heading(result), "", f"{why[:1].upper()}{why[1:]}.", ""]
     if best:
         version = f"(round {best['round']}; open: {_format_score(best['score'])})"
-        note = f"{lower_first(heading)}: best reviewed version {version}"
+        note = f"{result}: best reviewed version {version}"
         lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
     else:
-        note = f"{lower_first(heading)}: latest draft, {unread}"
+        note = f"{result}: latest draft, {unread}"
         lines.append(f"`{output.filename}` was {unread}.")
     if newer is not None:
         lines.append(f"`{name}` is the latest version, which was {what}.")
@@ -192,7 +193,7 @@ def _unfinished_facts(
     }
     is_newer = best is not None and view.artifact != best["artifact"]
     if is_newer and _was_read(view):
-        facts["latest_open"] = _open_counts(_score(view.ledger.open()))
+        facts["latest_open"] = open_counts(view.ledger.open())
     return facts
 
 
@@ -362,7 +363,7 @@ def files_end(
     version = ArtifactVersion(view.files)
     guide = f"{folder}/{STATUS}"
     lines = [
-        f"# {result_heading(view, finished=finished)}",
+        _heading(describe_result(view, completed=finished)),
         "",
         f"{count(len(view.files), 'file')} reviewed.",
     ]
@@ -380,9 +381,6 @@ def files_end(
     files: dict[str, str | None] = {}
     if changed:
         files = {f"{folder}/{stored_path(path)}": text for path, text in view.files.items()}
-    open_counts = {each.severity.value: 0 for each in findings}
-    for each in findings:
-        open_counts[each.severity.value] += 1
     return EndView(
         folder if changed else guide,
         passed=finished,
@@ -391,7 +389,7 @@ def files_end(
         facts={
             "approved_by": view.approved_by or None,
             "reviewed": bool(view.rounds),
-            "open": open_counts,
+            "open": open_counts(findings),
             "files": len(view.files),
             "coverage": coverage.to_json(),
             **view.written,
@@ -401,16 +399,8 @@ def files_end(
     )
 
 
-def result_heading(view: FlowState, *, finished: bool) -> str:
-    """Returns how a review went: judges and rules pass a text, only humans approve it."""
-    if finished:
-        return f"Approved by {view.approved_by}" if view.approved_by else "Passed review"
-    return "Passed review, not approved" if view.passed else "Has not passed review"
-
-
-def lower_first(text: str) -> str:
-    """Returns a heading as the beginning of a note."""
-    return f"{text[:1].lower()}{text[1:]}"
+def _heading(result: str) -> str:
+    return f"# {result[:1].upper()}{result[1:]}"
 
 
 def stored_path(path: str) -> str:

@@ -22,7 +22,6 @@ from signoff.review.finding import Finding
 from signoff.review.history import (
     ArtifactChanged,
     IssuesReported,
-    Judged,
     Judgment,
     ReviewHistory,
     ReviewNews,
@@ -222,7 +221,7 @@ class FlowHistory:
             at=at,
         )
         self._facts.judgments.append(judgment)
-        yield Judged(judgment)
+        yield judgment
 
     @property
     def _facts(self) -> _RoundFacts:

@@ -100,7 +100,8 @@ def build(name: str, context: CompileContext, approve: Approve | None = None) ->
         notation="pair",
         inputs=tuple(each for each in PairConfig.model_fields if each != "preset"),
         required=("task",),
-        prepare=_PairPreparation(name, context),
+        # Completes the parameters of a run from the settings and the environment, once.
+        prepare=lambda params: {SETTINGS: resolve_settings(name, params, context)},
     )
 
 
@@ -113,18 +114,6 @@ def asks(workflow: Workflow, params: Mapping[str, Any]) -> list[Ask]:
     seats = PairSettings.model_validate(prepared[SETTINGS]).seats
     asked = [(seats.writer, AgentJob.WRITE), *((each, AgentJob.REVIEW) for each in seats.reviewers)]
     return [Ask(seat.agent, seat.model, job) for seat, job in asked if seat.agent != OLLAMA]
-
-
-@dataclass(frozen=True)
-class _PairPreparation:
-    """Completes the parameters of a run from the settings and the environment."""
-
-    preset: str
-    context: CompileContext
-
-    def __call__(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings of the run."""
-        return {SETTINGS: resolve_settings(self.preset, params, self.context)}
 
 
 @dataclass(frozen=True)
@@ -246,7 +235,7 @@ def _checked(text: str, settings: PairSettings) -> list[dict[str, Any]]:
     """Returns the review of the checks, if there are any: it is computed, without an agent."""
     if not settings.checks:
         return []
-    problems = list(filter(None, (parse_check(rule).problem(text) for rule in settings.checks)))
+    problems = list(filter(None, (parse_check(rule)(text) for rule in settings.checks)))
     score = 10.0 * (1 - len(problems) / len(settings.checks))
     review = {"reviewer": CHECKS, "approved": not problems, "score": round(score, 1)}
     return [{**review, "feedback": "\n".join(problems)}]

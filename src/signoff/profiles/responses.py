@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -30,9 +30,6 @@ from signoff.profiles.session import (
 from signoff.profiles.transitions import SessionCommand, WorkflowPhase, WorkflowStatus
 from signoff.review.reply_text import Material
 from signoff.runtime.paths import LONGEST_PATH, check_path, fold_name
-
-if TYPE_CHECKING:
-    from signoff.profiles.model import WriteOp
 
 _OVERRULING: Mapping[str, ReviewVerdict] = {
     SessionCommand.APPROVE_COMPLETE: ReviewVerdict.PASS,
@@ -295,11 +292,10 @@ LONGEST = LONGEST_PATH - 100
 """Bytes of a path: the folder of the round comes before it."""
 
 
-def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
+def check_artifact_path(path: str) -> str:
     """Returns a path with `/` between its names; raises `ValueError` with the reason.
 
-    It has to be a relative path of plain, visible names. File names in `protected` (lower case)
-    are refused in every folder.
+    It has to be a relative path of plain, visible names.
     """
     # Models write paths for the system that they imagine; both kinds of slash are checked as one.
     normalized = path.replace("\\", "/")
@@ -310,13 +306,10 @@ def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
     # In bytes, as file systems count: a short name in another script may still be too long.
     if len(normalized.encode()) > LONGEST:
         raise ValueError(f"the path {path[:77]!r}... is longer than {LONGEST} bytes")
-    name = normalized.rpartition("/")[2]
-    if fold_name(name) in protected:
-        raise ValueError(f"the path {path!r} cannot be used: {name!r} is protected")
     return normalized
 
 
-def check_writes(writes: Sequence[WriteOp], protected: Collection[str] = ()) -> dict[str, str]:
+def check_writes(writes: Sequence[WriteOp]) -> dict[str, str]:
     """Returns the text of each file by its path; raises `ValueError` with every problem.
 
     There has to be a file, and no two of them may have one name, not even on systems that
@@ -329,7 +322,7 @@ def check_writes(writes: Sequence[WriteOp], protected: Collection[str] = ()) -> 
     problems: list[str] = []
     for write in writes:
         try:
-            path = check_artifact_path(write.path, protected)
+            path = check_artifact_path(write.path)
             taken.add(path)
         except ValueError as error:
             problems.append(str(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
@@ -245,11 +245,21 @@ class ReviewHistory:
         }
 
 
-def describe_result(history: ReviewHistory, *, completed: bool) -> str:
+class Result(Protocol):
+    """What says how a review went: the history of a review, or the state of its run."""
+
+    @property
+    def approved_by(self) -> str: ...
+    @property
+    def passed(self) -> bool: ...
+
+
+def describe_result(result: Result, *, completed: bool) -> str:
     """Returns how a review that has ended went: `passed review`, `approved by ann`."""
+    # Judges and rules pass a text; only humans approve it.
     if completed:
-        return f"approved by {history.approved_by}" if history.approved_by else "passed review"
-    return "passed review, not approved" if history.passed else "has not passed review"
+        return f"approved by {result.approved_by}" if result.approved_by else "passed review"
+    return "passed review, not approved" if result.passed else "has not passed review"
 
 
 def describe_status(finding: Finding) -> str:
@@ -360,14 +370,7 @@ class ArtifactChanged:
     after: Version
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A judge has decided."""
-
-    judgment: Judgment
-
-
-ReviewNews = IssuesReported | ArtifactChanged | Judged
+ReviewNews = IssuesReported | ArtifactChanged | Judgment
 
 
 def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
@@ -378,7 +381,9 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
         case IssuesReported(issues=()):
             yield f"{_about(news)}: passed by {_decider(news)}", None
         case IssuesReported():
-            for (issue, place), *equal in group_equal(_placed(news), _entry):
+            for (issue, place), *equal in group_equal(
+                zip(news.issues, news.places, strict=True), _entry
+            ):
                 severity = Severity.read(issue.get("severity"))
                 text = _one_line(str(issue.get("finding", "")))
                 rule = str(issue.get("rule_id") or news.constraint)
@@ -389,19 +394,14 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
                 yield f"{severity} {about} {place}: {text}{times}{why}", None if aside else severity
         case ArtifactChanged():
             yield _change(news), None
-        case Judged(judgment=judgment):
-            yield f"{judgment.by}: {judgment.words}", None
+        case Judgment():
+            yield f"{news.by}: {news.words}", None
 
 
 _SHOWN = ("path", "rule_id", "severity", "finding", "evidence", "set_aside", "dismissed")
-_PlacedIssue = tuple[Mapping[str, Any], str]
 
 
-def _placed(news: IssuesReported) -> Iterator[_PlacedIssue]:
-    return zip(news.issues, news.places, strict=True)
-
-
-def _entry(reported: _PlacedIssue) -> tuple[object, ...]:
+def _entry(reported: tuple[Mapping[str, Any], str]) -> tuple[object, ...]:
     """Returns what a line says about an issue besides its place."""
     issue = reported[0]
     return tuple(issue.get(name) for name in _SHOWN)

@@ -230,7 +230,7 @@ def check_approval(
     names = ", ".join(f"{each.id} ({each.severity.value})" for each in still_open)
     note = f"it cannot pass while these findings are open: {names}"
     decided = {decision.finding_id for decision in approval.decisions}
-    pursued = tuple(_pursue(each) for each in still_open if each.id not in decided)
+    pursued = tuple(pursue(each) for each in still_open if each.id not in decided)
     return replace(
         approval,
         status=Verdict.REWRITE,
@@ -240,7 +240,8 @@ def check_approval(
     )
 
 
-def _pursue(finding: Finding) -> AdjudicationDecision:
+def pursue(finding: Finding) -> AdjudicationDecision:
+    """Returns the decision that a finding has to be fixed, whoever reported it."""
     return AdjudicationDecision(
         finding.id,
         constraint=finding.constraint,

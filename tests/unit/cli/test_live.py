@@ -12,7 +12,6 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.review.history import (
     ArtifactChanged,
     IssuesReported,
-    Judged,
     Judgment,
     ReviewHistory,
     ReviewNews,
@@ -319,7 +318,7 @@ def test_findings_and_changes_are_shown_as_they_arrive() -> None:
             IssuesReported("clear", "claude", issues, ("sea.md:3",)),
             IssuesReported("calm", "claude", ()),
             IssuesReported("short", "gemini", (), usable=False),
-            Judged(Judgment(1, "judge", "policy", "REWRITE", to_fix=("a",))),
+            Judgment(1, "judge", "policy", "REWRITE", to_fix=("a",)),
             ArtifactChanged("fix", 1, before, after),
         ),
     )

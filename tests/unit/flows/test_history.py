@@ -10,7 +10,7 @@ from signoff.core.codec import decode
 from signoff.flows.flow import Flow
 from signoff.flows.history import FlowHistory
 from signoff.flows.model import AdjudicationConfig
-from signoff.review.history import ArtifactChanged, IssuesReported, Judged, ReviewHistory
+from signoff.review.history import ArtifactChanged, IssuesReported, Judgment, ReviewHistory
 from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import (
     REWRITE_LOOP,
@@ -111,7 +111,7 @@ async def test_news_arrive_with_the_events_that_cause_them(tmp_path: Path) -> No
     ]
     (changed,) = [each for _, each in news if isinstance(each, ArtifactChanged)]
     assert (changed.before.number, changed.after.number, changed.round) == (1, 2, 1)
-    assert len([each for _, each in news if isinstance(each, Judged)]) == 2
+    assert len([each for _, each in news if isinstance(each, Judgment)]) == 2
 
 
 async def test_a_result_that_waits_for_a_human_is_part_of_it_once(tmp_path: Path) -> None:

@@ -38,16 +38,15 @@ from signoff.flows.state import (
 from signoff.flows.steps.critic import Verifier, second_look
 from signoff.flows.steps.critique import Reading, format_issues, undecided
 from signoff.flows.steps.decision_material import (
+    ask_about_findings,
     finding_lines,
     findings_material,
     judging_material,
     sign_off_material,
 )
 from signoff.flows.steps.ending import at_limit, note_warnings, save_result
-from signoff.flows.steps.handler import FlowHandler, StepResult
+from signoff.flows.steps.handler import REASON, FlowHandler, StepResult
 from signoff.flows.steps.updates import (
-    ask_for_guidance,
-    decided_by_human,
     keep_answer,
     report_warnings,
     shortened,
@@ -71,7 +70,7 @@ from signoff.review.policy import (
     policy_judge,
     to_fix_in_a_row,
 )
-from signoff.review.prompt_text import earlier_findings, held_back_by
+from signoff.review.prompt_text import earlier_findings, flat, held_back_by
 from signoff.review.prompts import adjudicator_prompt
 from signoff.review.reply_text import Material
 from signoff.review.shown_file import ShownFile, show_files
@@ -82,8 +81,6 @@ RULES = "rules"
 NOTHING_TO_DECIDE = "passed by the rules: no critic reported an issue that has to be decided"
 """The note on a verdict for which no judge was asked; it is no reason for a warning."""
 CONTINUE, STOP = "continue", "stop"
-REASON = "_reason"
-"""The key under which the engine looks for the reason, in case the run ends here."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +117,7 @@ class AdjudicateHandler(FlowHandler):
         judged = self._with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = _decided(state, judged)
+        notes = [note for note in judged.notes if note != NOTHING_TO_DECIDE]
         update = joined(
             update,
             {
@@ -129,7 +127,7 @@ class AdjudicateHandler(FlowHandler):
                 "findings": ledger.to_json(),
                 "rounds": with_round(state, ledger, ctx.iteration),
                 **self.record(agent=judged.by),
-                **report_warnings(ctx, [*_worth_knowing(judged), *warnings]),
+                **report_warnings(ctx, [*notes, *warnings]),
             },
         )
         # A version is ranked after the verdict, so dismissed findings do not count against it.
@@ -220,7 +218,9 @@ class AdjudicateHandler(FlowHandler):
             verdict = asked
             answers.append({"request": request, "answer": verdict.to_json()})
         verdict = check_verdict(replace(verdict, by=verdict.by or self.agent), critiques, block_on)
-        verifier = Verifier(self.flow, state, self._verification)
+        # Without an agent that confirms findings, the judge itself is asked again.
+        confirming = self.flow.config.verify or VerifyConfig(agent=self.agent)
+        verifier = Verifier(self.flow, state, confirming)
         looked, more = await second_look(verifier, ctx, verdict, critiques)
         answers += more
         # A dismissal that was taken back may turn an approval into a rewrite, so the verdict has to
@@ -253,11 +253,6 @@ class AdjudicateHandler(FlowHandler):
         )
         return judged.value
 
-    @property
-    def _verification(self) -> VerifyConfig:
-        """Who confirms findings; the judge itself, asked again, if the flow names no agent."""
-        return self.flow.config.verify or VerifyConfig(agent=self.agent)
-
     def _has_nothing_to_decide(self, critiques: Sequence[Critique]) -> bool:
         """Whether a model could only approve: there are critiques, but no issue in them.
 
@@ -279,11 +274,8 @@ class AdjudicateHandler(FlowHandler):
         )
         ids = dict.fromkeys(i.finding_id for each in critiques for i in each.issues)
         known = state.ledger.findings
-        findings = [known[each] for each in ids if each in known]
-        shown = {
-            "findings": finding_lines(state.content, findings),
-            **findings_material(self.flow, state, findings),
-        }
+        listed = finding_lines(state.content, [known[each] for each in ids if each in known])
+        shown = {"findings": listed, **findings_material(self.flow, state, ids)}
         return Choice(
             ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication", shown=shown
         )
@@ -327,9 +319,8 @@ class AdjudicateHandler(FlowHandler):
                 "Your answer goes to the judge and the author.\n"
                 f"{_format_findings(state, stuck)}"
             )
-            shown = findings_material(self.flow, state, stuck)
-            update = await ask_for_guidance(ctx, self.flow, "thrashing", prompt, shown)
-            update |= decided_by_human(state, [each.id for each in stuck], update)
+            ids = [each.id for each in stuck]
+            update = await ask_about_findings(ctx, self.flow, state, "thrashing", prompt, ids)
             # The count starts again, or every later round would ask the same question.
             return {**update, "to_fix": []}
         conflicts = conflicting_criticals(judged)
@@ -345,10 +336,8 @@ class AdjudicateHandler(FlowHandler):
                     lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
             question = "Critical findings contradict each other. Which should win?"
             text = "\n".join([question, *lines])
-            sides_known = [findings[d.finding_id] for d in conflicts if d.finding_id in findings]
-            shown = findings_material(self.flow, state, sides_known)
-            update = await ask_for_guidance(ctx, self.flow, "conflict", text, shown)
-            return update | decided_by_human(state, [d.finding_id for d in conflicts], update)
+            ids = [d.finding_id for d in conflicts]
+            return await ask_about_findings(ctx, self.flow, state, "conflict", text, ids)
         return {}
 
     async def _ends_here(
@@ -366,7 +355,7 @@ class AdjudicateHandler(FlowHandler):
                 Option(STOP, description="end the run now; the best version is kept"),
             ],
             question_id=NOT_CONVERGING,
-            shown=findings_material(self.flow, state, findings),
+            shown=findings_material(self.flow, state, [each.id for each in findings]),
         )
         answer = await ctx.wait(request, key=NOT_CONVERGING)
         if answer.value == CONTINUE:
@@ -417,10 +406,6 @@ def _decided(state: FlowState, judged: Adjudication) -> Ledger:
     """Returns the findings after a verdict; what a human requested and was changed is not open."""
     ledger = state.ledger.apply(judged)
     return ledger.address(SIGN_OFF, state.content, judged.round)
-
-
-def _worth_knowing(judged: Adjudication) -> list[str]:
-    return [note for note in judged.notes if note != NOTHING_TO_DECIDE]
 
 
 def _judged_versions(state: FlowState) -> dict[str, str]:
@@ -489,9 +474,9 @@ def _question(state: FlowState, name: str, issue: CritiqueIssue) -> UserQuestion
         else None
     )
     place = f"{where or issue.path}: " if issue.path else ""
-    quote = f' "{_flat(issue.evidence)[:300]}"' if not issue.omission else ""
-    fix = f" Suggested: {_flat(issue.suggested_fix)}" if issue.suggested_fix else ""
-    text = f"{place}[{issue.severity.value}] {_flat(issue.finding)}{quote}{fix}"
+    quote = f' "{flat(issue.evidence)[:300]}"' if not issue.omission else ""
+    fix = f" Suggested: {flat(issue.suggested_fix)}" if issue.suggested_fix else ""
+    text = f"{place}[{issue.severity.value}] {flat(issue.finding)}{quote}{fix}"
     options = (
         Option(FIX, description="it is a problem"),
         Option(DISMISS, description="it is none, or not worth a change"),
@@ -533,10 +518,6 @@ def _with_status(verdict: Adjudication, status: Verdict) -> Adjudication:
     return replace(verdict, status=status, bill_of_work=bill)
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 async def read_rest(
     ctx: StepContext, flow: Flow, raw: Mapping[str, Any]
 ) -> tuple[list[Critique], dict[str, Any]]:
@@ -576,8 +557,5 @@ async def _ask_human(
     if not issues:
         return {}
     question = f"The last reading has findings that you must decide on:\n{format_issues(issues)}"
-    known = state.ledger.findings
-    findings = [known[each.finding_id] for each in issues if each.finding_id in known]
-    shown = findings_material(flow, state, findings)
-    answer = await ask_for_guidance(ctx, flow, "escalate", question, shown)
-    return answer | decided_by_human(state, [issue.finding_id for issue in issues], answer)
+    ids = [issue.finding_id for issue in issues]
+    return await ask_about_findings(ctx, flow, state, "escalate", question, ids)

@@ -23,12 +23,10 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import FlowState, after, reading_key, stored
 from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, PATHS, CriticHandler
-from signoff.flows.steps.decision_material import findings_material
+from signoff.flows.steps.decision_material import ask_about_findings
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import (
-    ask_for_guidance,
     critique_warnings,
-    decided_by_human,
     report_warnings,
     with_best,
     with_round,
@@ -93,12 +91,8 @@ class CritiqueHandler(FlowHandler):
 
     async def _escalate(self, ctx: StepContext, issues: str) -> StepResult:
         prompt = f"Review step {self.step.id!r} has findings that you must decide on:\n{issues}"
-        state = FlowState(ctx.step_state)
-        known = state.ledger.findings
-        findings = [known[each] for each in ctx.step_state.get("escalated", ()) if each in known]
-        shown = findings_material(self.flow, state, findings)
-        update = await ask_for_guidance(ctx, self.flow, "escalate", prompt, shown)
-        update |= decided_by_human(state, ctx.step_state.get("escalated", ()), update)
+        state, ids = FlowState(ctx.step_state), ctx.step_state.get("escalated", ())
+        update = await ask_about_findings(ctx, self.flow, state, "escalate", prompt, ids)
         return Outcome.OK, {**update, **self.record(kind="answered"), "escalation": None}
 
 

@@ -10,12 +10,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.effects import ProductPrompt
 from signoff.core.one_line import cut
+from signoff.core.requests import Question
 from signoff.core.words import FindingStatus
 from signoff.flows.coverage import constraint_results
 from signoff.flows.files.skipping import file_coverage
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
+from signoff.flows.steps.updates import keep_answer
 from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.constraint import Constraint
 from signoff.review.coverage import describe_missed
@@ -75,9 +78,34 @@ def judging_material(
     return {name: cut(value) for name, value in material.items() if value}
 
 
-def findings_material(flow: Flow, state: FlowState, findings: Sequence[Finding]) -> dict[str, Any]:
+def findings_material(flow: Flow, state: FlowState, ids: Iterable[str]) -> dict[str, Any]:
     """Returns the same for a human who decides about findings, which name their files and lines."""
-    return judging_material(flow, state, [each.constraint for each in findings])
+    known = state.ledger.findings
+    return judging_material(flow, state, [known[each].constraint for each in ids if each in known])
+
+
+async def ask_about_findings(
+    ctx: StepContext,
+    flow: Flow,
+    state: FlowState,
+    question_id: str,
+    prompt: str,
+    ids: Sequence[str],
+) -> dict[str, Any]:
+    """Asks an open question about findings, of a human unless the flow lets agents answer.
+
+    Returns the update that stores the answer, and ties it to the findings.
+    """
+    question = Question(
+        ProductPrompt(prompt),
+        question_id=question_id,
+        answerable_by=flow.config.adjudication.answerable_by,
+        shown=findings_material(flow, state, ids),
+    )
+    update = keep_answer(ctx, question_id, prompt, await ctx.wait(question, key=question_id))
+    (entry,) = update["human"]
+    # Without the tie, the same finding would be asked about again in the next round.
+    return {**update, "findings": state.ledger.decide(ids, str(entry["answer"])).to_json()}
 
 
 def describe_open(ledger: Ledger) -> str:

@@ -60,26 +60,18 @@ def draft_prompt(
 ) -> ProductPrompt:
     """Returns the prompt of a generate step."""
     verdict = state.adjudication
-    return author_prompt(
-        flow,
-        step,
-        state,
-        previous=state.artifact,
-        bill_of_work=verdict.bill_of_work if verdict else "",
-        iteration=iteration,
-        feedback=feedback,
-    )
+    bill = verdict.bill_of_work if verdict else ""
+    return author_prompt(flow, step, state, state.artifact, bill, iteration, feedback)
 
 
 def author_prompt(
     flow: Flow,
     step: WorkflowStep,
     state: FlowState,
-    *,
     previous: str,
     bill_of_work: str,
     iteration: int,
-    feedback: str | None,
+    feedback: str | None = None,
 ) -> ProductPrompt:
     """Returns the prompt for an agent that writes the whole text, full or brief."""
     if step.prompt == "brief":

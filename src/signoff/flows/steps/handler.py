@@ -20,6 +20,8 @@ from signoff.runtime.amounts import count
 
 StepResult = tuple[Outcome, dict[str, Any]]
 """What a handler returns: its outcome, and the update of the run's state."""
+REASON = "_reason"
+"""The key under which the engine looks for the reason, in case the run ends here."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class FlowHandler(ABC):
         missed = file_coverage(ctx.step_state.get("skipped") or {}).missed if ends else ()
         if missed:
             # What passed is the result all the same; only the run must not look complete.
-            return Outcome.SKIP, {**update, "_reason": "; ".join(describe_missed(missed))}
+            return Outcome.SKIP, {**update, REASON: "; ".join(describe_missed(missed))}
         return outcome, {**update, **self._question_at_limit(ctx, outcome, update)}
 
     @abstractmethod

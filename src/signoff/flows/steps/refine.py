@@ -154,7 +154,7 @@ class RefineHandler(FlowHandler):
         if checked.answer.value == ACCEPT:
             return revised, problem, update
         if checked.answer.value == REGENERATE:
-            prompt = rewrite_prompt(self.flow, self.step, state, text, bill, ctx.iteration, problem)
+            prompt = author_prompt(self.flow, self.step, state, text, bill, ctx.iteration, problem)
             options = {"about": self._about, **self.call_options}
             reply = await ctx.ask(self.agent, prompt, key="refine", **options)
             return checked_artifact(reply.text, text), "", update
@@ -242,7 +242,7 @@ def revision_prompt(
 ) -> ProductPrompt:
     """Returns the prompt of a refine step, for an agent that edits a file or writes the text."""
     if writes_text(flow, step):
-        return rewrite_prompt(flow, step, state, text, bill, iteration, feedback)
+        return author_prompt(flow, step, state, text, bill, iteration, feedback)
     return refinement_prompt(
         filename=filename,
         bill_of_work=bill,
@@ -255,27 +255,6 @@ def revision_prompt(
         unchanged_before=unchanged_before(state),
         sources=state.source(),
         templates=flow.prompts,
-    )
-
-
-def rewrite_prompt(
-    flow: Flow,
-    step: WorkflowStep,
-    state: FlowState,
-    text: str,
-    bill: str,
-    iteration: int,
-    feedback: str | None = None,
-) -> ProductPrompt:
-    """Returns the prompt for an agent that writes the whole text again."""
-    return author_prompt(
-        flow,
-        step,
-        state,
-        previous=text,
-        bill_of_work=bill,
-        iteration=iteration,
-        feedback=feedback,
     )
 
 

@@ -23,16 +23,15 @@ from signoff.core.words import Label
 from signoff.flows.state import FlowState, after
 from signoff.flows.steps.decision_material import describe_open, sign_off_material
 from signoff.flows.steps.ending import save_result
-from signoff.flows.steps.handler import FlowHandler, StepResult
+from signoff.flows.steps.handler import REASON, FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, with_round
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
+from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding
+from signoff.review.policy import pursue
 from signoff.review.work_order import format_work_order
 
 APPROVE, CHANGES, REJECT = "approve", "request changes", "reject"
-REASON = "_reason"
-"""The key under which the engine looks for the reason, in case the run ends here."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +102,7 @@ def _settled(state: FlowState, iteration: int) -> dict[str, Any]:
 def _change_request(ctx: StepContext, state: FlowState, answer: Answer) -> Mapping[str, Any]:
     """Returns the update with a finding for each file the request is about, and its verdict."""
     findings = [_finding(ctx, state, path, answer) for path in _files_of(ctx, state, answer.text)]
-    decisions = tuple(
-        AdjudicationDecision(
-            each.id,
-            constraint=SIGN_OFF,
-            severity=each.severity,
-            flagged_by=each.flagged_by,
-            finding_id=each.id,
-            guidance=answer.text,
-        )
-        for each in findings
-    )
+    decisions = tuple(replace(pursue(each), guidance=answer.text) for each in findings)
     entries = [(each.id, each.severity.value, answer.text) for each in findings]
     verdict = Adjudication(
         ctx.iteration, Verdict.REWRITE, decisions, bill_of_work=format_work_order([], entries)

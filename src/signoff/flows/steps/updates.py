@@ -8,41 +8,23 @@ the fewest and least severe findings.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
-from signoff.core.effects import ProductPrompt
 from signoff.core.one_line import one_line
-from signoff.core.requests import Answer, Question
+from signoff.core.requests import Answer
 from signoff.core.severity import Severity
 from signoff.flows.state import FlowState
 from signoff.review.critique import Critique
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.findings import Ledger, summarize_round
 
-if TYPE_CHECKING:
-    from signoff.flows.flow import Flow
-
 MOST_LISTED = 20
 """Findings that a question lists."""
 LONGEST = 400
 """Characters of a warning; the problems of one critique can fill pages."""
 _STILL_OPEN = "; still open:"
-
-
-async def ask_for_guidance(
-    ctx: StepContext, flow: Flow, question_id: str, prompt: str, shown: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Asks an open question, of a human unless the flow lets agents answer.
-
-    Returns the update that stores the answer.
-    """
-    by = flow.config.adjudication.answerable_by
-    question = Question(
-        ProductPrompt(prompt), question_id=question_id, answerable_by=by, shown=shown
-    )
-    return keep_answer(ctx, question_id, prompt, await ctx.wait(question, key=question_id))
 
 
 def keep_answer(
@@ -61,15 +43,6 @@ def keep_answer(
         "step": ctx.step_id,
     }
     return {"human": Append([entry])}
-
-
-def decided_by_human(
-    state: FlowState, ids: Iterable[str], answers: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns the update that ties a human's answer to the findings it is about."""
-    (entry,) = answers["human"]
-    ledger = state.ledger.decide(ids, str(entry["answer"]))
-    return {"findings": ledger.to_json()}
 
 
 def keep_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:

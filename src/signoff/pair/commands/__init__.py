@@ -138,8 +138,7 @@ def _with_ready_agents(
             refuse_not_ready(planned.not_ready(), by_name=False)
             raise
         other = planned.default_agent
-        asks, root = [Ask(other)], planned.home.root
-        not_ready = find_not_ready(planned.settings.agents, asks, root)
+        not_ready = find_not_ready(planned.settings.agents, [Ask(other)], planned.home.root)
         refuse_not_ready(not_ready, by_name=False)
         out.note(f"Ollama is not set up here; using the default agent, {other}")
         params = {**params, "writer": other}
