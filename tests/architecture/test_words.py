@@ -50,7 +50,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/mcp/": HUMAN,
         "signoff/observers/run_log.py": "names a field of the specification of pairs",
         "signoff/passkeys/": HUMAN,
-        "signoff/pair/presets.py": "is a prompt: the reply of a reviewer is called an approval",
+        "signoff/pair/presets.md": "is a prompt: the reply of a reviewer is called an approval",
         "signoff/profiles/": PROFILE,
         "signoff/review/approval_phrase.py": "recognizes what a reviewer wrote",
         "signoff/review/history.py": HUMAN,

@@ -9,7 +9,7 @@ from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.ports import Connection
 from signoff.guarded_db.postconditions import Postcondition, Tables
 from signoff.guarded_db.sources import connect, read_address
-from signoff.guarded_db.staging import Applied, Marker
+from signoff.guarded_db.staging import Applied, Marker, StepWork, apply_together
 from signoff.guarded_db.verdict import Allowed, Params
 
 MARKER = Marker("run-1", "edit", 1)
@@ -21,6 +21,7 @@ KILLS = (
     "before commit",
     "after commit",
 )
+GROUP_KILLS = ("in the second step", "before the commit of all", "after the commit of all")
 STATEMENTS = (
     "INSERT INTO books (title) VALUES ('Ulysses')",
     "UPDATE books SET title = 'Emma II' WHERE title = 'Emma'",
@@ -34,6 +35,7 @@ class KillingConnection:
         self._db = connection
         self._moment = moment
         self._ran = 0
+        self._added = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._db, name)
@@ -47,14 +49,17 @@ class KillingConnection:
     def run(self, sql: str, params: Params, allowed: Allowed) -> Any:
         result = self._db.run(sql, params, allowed)
         self._ran += sql in STATEMENTS
+        self._added += bool(params)
         kill_if(self._moment == "after a statement" and self._ran == 1)
         kill_if(self._moment == "after the last statement" and self._ran == 2)
         return result
 
     def commit(self) -> None:
         kill_if(self._moment == "before commit" and self._ran == 2)
+        kill_if(self._moment == "before the commit of all" and self._added == 3)
         self._db.commit()
         kill_if(self._moment == "after commit" and self._ran == 2)
+        kill_if(self._moment == "after the commit of all" and self._added == 3)
 
 
 def do_step(client: SafeDatabaseClient, moment: str = "") -> Applied:
@@ -68,6 +73,27 @@ def do_step(client: SafeDatabaseClient, moment: str = "") -> Applied:
     return staged.apply([Postcondition("it is there", holds)], marker=MARKER)
 
 
+def do_group(client: SafeDatabaseClient, moment: str) -> list[Applied]:
+    """Does the work of three steps with one commit."""
+
+    def work(number: int) -> StepWork:
+        staged = client.staged()
+        staged.stage("INSERT INTO books (title) VALUES (?)", [f"Book {number}"])
+
+        def holds(_view: Tables) -> bool:
+            kill_if(moment == "in the second step" and number == 2)
+            return True
+
+        conditions = [Postcondition("it is there", holds, quick=True)]
+        return StepWork(staged._statements, conditions, group_marker(number))
+
+    return apply_together(client._db, client.query, [work(number) for number in (1, 2, 3)])
+
+
+def group_marker(number: int) -> Marker:
+    return Marker("run-1", "add", 1, str(number))
+
+
 def kill_if(condition: bool) -> None:
     if condition:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -76,4 +102,5 @@ def kill_if(condition: bool) -> None:
 if __name__ == "__main__":
     address, moment = sys.argv[1:]
     killing: Any = KillingConnection(connect(read_address(address)), moment)
-    do_step(SafeDatabaseClient(killing), moment)
+    do = do_group if moment in GROUP_KILLS else do_step
+    do(SafeDatabaseClient(killing), moment)

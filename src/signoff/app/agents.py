@@ -256,37 +256,30 @@ def _attempts_in_all(name: str, settings: Mapping[str, AgentSettings]) -> int | 
 
 def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     """Returns the health of every agent, all checked at once and for a few seconds at most."""
-    import asyncio
-
-    return asyncio.run(_check_all(settings))
-
-
-def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
-    """Returns the health of some agents, all checked at once and for a few seconds at most."""
-    import asyncio
-
-    return asyncio.run(_check(agents))
-
-
-async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     agents = build_agents(settings)
     # Agents that forward requests report the health of the others, so those are checked first
     # and only once.
     forwarding = {n: agent for n, agent in agents.items() if agent.capabilities.needs_agents}
     direct = {n: agent for n, agent in agents.items() if n not in forwarding}
     for group in (direct, forwarding):
-        for name, health in (await _check(group)).items():
+        for name, health in check_some(group).items():
             agents[name].known_health = health
     return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
 
 
-async def _check(agents: Mapping[str, object]) -> dict[str, Health]:
+def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
+    """Returns the health of some agents, all checked at once and for a few seconds at most."""
+    import asyncio
+
+    return dict(zip(agents, asyncio.run(_check(agents)), strict=True))
+
+
+async def _check(agents: Mapping[str, object]) -> list[Health]:
     import asyncio
 
     from signoff.agents.auto import check_health
 
-    results = await asyncio.gather(*(check_health(each) for each in agents.values()))
-    return dict(zip(agents, results, strict=True))
+    return await asyncio.gather(*map(check_health, agents.values()))
 
 
 def unknown_kinds(settings: Settings) -> list[Problem]:
@@ -342,23 +335,16 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
             yield Problem(_agent_origin(settings, name, "file"), health.detail)
 
 
-def unknown_options(settings: Settings, root: Path) -> list[Problem]:
-    """Returns a problem for each option that an agent's kind does not take, with its line."""
-    problems: list[Problem] = []
+def unknown_options(settings: Settings, root: Path) -> Iterator[Problem]:
+    """Yields a problem for each option that an agent's kind does not take, with its line."""
     for name, agent in settings.agents.items():
-        known = _option_names(name, agent, root) if agent.options else None
-        if known is not None:
-            problems += unknown_option_problems(settings, f"agents.{name}", agent.options, known)
-    return problems
-
-
-def _option_names(name: str, agent: AgentSettings, root: Path) -> list[str] | None:
-    factory = known_factory(name, agent, root)
-    if factory is None:
-        return None
-    injected = {"agents"} if capabilities_of(factory).needs_agents else set[str]()
-    names = option_names(factory)
-    return None if names is None else [each for each in names if each not in injected]
+        factory = known_factory(name, agent, root) if agent.options else None
+        names = option_names(factory) if factory is not None else None
+        if names is not None:
+            # An agent that forwards requests is given the others; no setting can name them.
+            forwards = capabilities_of(factory).needs_agents
+            known = [each for each in names if not (each == "agents" and forwards)]
+            yield from unknown_option_problems(settings, f"agents.{name}", agent.options, known)
 
 
 def known_factory(name: str, agent: AgentSettings, root: Path) -> plugins.AgentKind | None:

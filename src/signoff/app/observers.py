@@ -73,23 +73,12 @@ def _chosen(settings: Settings) -> Iterator[tuple[str, str, ObserverFactory, Map
     """
     if settings.has_log:
         output = plugins.load("signoff.observers.run_log:LogOutput")
-        yield (
-            "log",
-            "log_file",
-            output,
-            {"file": settings.log_file, "level": settings.run_log_level},
-        )
+        log_options = {"file": settings.log_file, "level": settings.run_log_level}
+        yield "log", "log_file", output, log_options
     if settings.notify:
         notifier = plugins.load("signoff.observers.notifications:Notifier")
-        yield (
-            "notify",
-            "notify",
-            notifier,
-            {
-                "targets": settings.notify,
-                "pass_env": settings.pass_env,
-            },
-        )
+        targets = {"targets": settings.notify, "pass_env": settings.pass_env}
+        yield "notify", "notify", notifier, targets
     for name, each in settings.observe.items():
         key = f"observe.{name}"
         yield name, key, plugins.factory("observers", key, each.kind), each.options

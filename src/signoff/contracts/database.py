@@ -23,8 +23,9 @@ __all__ = ["GuardedDatabase", "StepKey", "StepSession", "Tables"]
 StepKey = tuple[str, str, int, str]
 """The run, step, visit and item whose work was committed."""
 
-Proof = tuple[str, Callable[["Tables"], bool], str]
-"""A postcondition: its name, the check inside the transaction, and the message if it fails."""
+Proof = tuple[str, Callable[["Tables"], bool], str, bool]
+"""A postcondition: its name, the check inside the transaction, the message if it fails, and whether
+it is quick, so that other steps can share the transaction."""
 
 
 def open_database(database: Database) -> GuardedDatabase:

@@ -53,6 +53,8 @@ class StepItem:
     value: Any = None
     checkpoint: Checkpoint | None = None
     """The checkpoint of the step, which its items share."""
+    is_new: bool = False
+    """Whether no earlier process has committed its work."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,13 @@ class ContractRuntime:
         (note,) = self._notes(database, last, self.marker(ctx, step))
         return note
 
+    def committed_items(self, ctx: EngineContext, step: WorkflowStep) -> frozenset[str]:
+        """Returns the items of a step whose work the database has, although the journal may not."""
+        with self.database() as database:
+            if database is None:
+                return frozenset()
+            return database.committed_items(self.marker(ctx, step))
+
     def check_work(self, ctx: EngineContext) -> None:
         """Raises `StoreError` if the database has lost the run's last work."""
         last = ctx.step_state.get(MARKER)
@@ -220,7 +229,10 @@ class ContractRuntime:
             item = replace(item, checkpoint=checkpoint)
         with self.database() as database:
             key = self.marker(ctx, step, item.name)
-            (note,) = database.committed([key]) if database is not None else (None,)
+            note: str | None = None
+            # A retry looks again: the attempt before it may have been committed although it failed.
+            if database is not None and (ctx.attempt > 1 or not item.is_new):
+                (note,) = database.committed([key])
             performed = await self.perform_in(database, ctx, step, note, item)
         return performed.output
 

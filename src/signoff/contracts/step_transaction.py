@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import Check, ConditionalNext, StepOutput, WorkflowStep
-from signoff.contracts.proving import holds, undecided
+from signoff.contracts.proving import holds, is_quick, undecided
 from signoff.contracts.work import work
 from signoff.core.context import Failure
 from signoff.core.context import StepContext as EngineContext
@@ -102,7 +102,12 @@ class StepTransaction:
             return True
 
         proofs: list[Proof] = [
-            (each.name, partial(holds_in, each.check, each.where), each.message)
+            (
+                each.name,
+                partial(holds_in, each.check, each.where),
+                each.message,
+                is_quick(each.check),
+            )
             for each in self.step.postconditions
         ]
         branch = self.step.next
@@ -111,8 +116,10 @@ class StepTransaction:
             self.step.parallel_key or self.step.human_gate
         ):
             # Committed work cannot be tried again, so the branch after it is decided here, once.
-            proofs.append(("next", partial(is_decidable, branch), undecided(self.step.name)))
-        proofs.append(("in time", lambda _view: not canceled.is_set(), "it took too long"))
+            decidable = partial(is_decidable, branch)
+            quick = is_quick(branch.condition)
+            proofs.append(("next", decidable, undecided(self.step.name), quick))
+        proofs.append(("in time", lambda _view: not canceled.is_set(), "it took too long", True))
         return self.database.commit(proofs, self.key, json.dumps(output), confirmed)
 
 

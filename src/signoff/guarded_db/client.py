@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -253,6 +253,13 @@ class SafeDatabaseClient:
             self._db.commit()
         return notes
 
+    def committed_items(self, marker: Marker) -> frozenset[str]:
+        """Returns the items of a step whose work was committed."""
+        with self._lock, transaction(self._db, write=False):
+            items = staging.committed_items(self._db, marker)
+            self._db.commit()
+        return items
+
     def is_alive(self) -> bool:
         """Whether the connection was not lost."""
         if not self._lock.acquire(blocking=False):
@@ -348,28 +355,32 @@ class Staged:
         note: str = "",
         confirmed: Sequence[Impact] = (),
         after: Marker | None = None,
-        by: SafeDatabaseClient | None = None,
     ) -> Applied:
         """Applies all in one transaction, which is committed only if every postcondition holds.
 
         If the database has the marker already, the work was done before and nothing happens. The
         note is stored with the marker. A statement that needs a confirmation must be in
         `confirmed`, with as many rows as it changes now; `measure` returns these. `after` is
-        earlier work; raises `StoreError` if the database does not have it. `by` is another client,
-        for the transaction itself.
+        earlier work; raises `StoreError` if the database does not have it.
         """
-        client = by or self._client
         work = StepWork(
             self._statements, postconditions, Marker(*marker), seconds, note, confirmed, after
         )
-        # One transaction at a time on this connection; another thread's read would become part of
-        # it.
-        with client._lock:
-            return staging.apply(client._db, _reader(client._db, client._guard), work)
+        return _apply_each(self._client, [work])[0]
 
     def __len__(self) -> int:
         """Returns the number of statements."""
         return len(self._statements)
+
+
+def _apply_each(client: SafeDatabaseClient, works: Sequence[StepWork]) -> Sequence[Applied]:
+    """Applies work, that of several steps with one commit."""
+    # One transaction at a time on this connection; another thread's read would become part of it.
+    with client._lock:
+        reader = _reader(client._db, client._guard)
+        if len(works) == 1:
+            return [staging.apply(client._db, reader, works[0])]
+        return staging.apply_together(client._db, reader, works)
 
 
 def _reader(db: Connection, guard: Guard) -> Reader:
@@ -384,6 +395,18 @@ def _check_read(guard: Guard, sql: str) -> Allowed:
     if allowed.kind is not StatementKind.READ:
         raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
     return allowed
+
+
+MOST_TOGETHER = 32
+"""Steps that share a commit; other programs can use the file in between."""
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """The work of one step, and how it ended."""
+
+    work: StepWork
+    end: Applied | None = None
 
 
 class Connections:
@@ -407,6 +430,8 @@ class Connections:
         self._lock = threading.Lock()
         self._turn = threading.RLock()
         """Held by the step that writes."""
+        self._waiting: list[_Waiting] = []
+        """The work of the steps that write or wait for their turn."""
 
     def reader(self) -> SafeDatabaseClient:
         """Returns the shared connection for reading."""
@@ -443,6 +468,41 @@ class Connections:
             if not isinstance(self._source, Address):
                 # It belongs to the program's own pool, which other threads may wait for.
                 self._close_writer(writer)
+
+    def apply(self, work: StepWork) -> Applied:
+        """Applies work when it is its turn, or waits for another step that does it.
+
+        A SQLite file has one writer at a time, and each commit waits for the disk. So the step
+        whose turn it is also does the work of those that wait: a thousand items that end together
+        need a fraction of a thousand commits. Each succeeds or fails as it would alone.
+        """
+        own = _Waiting(work)
+        self._waiting.append(own)
+        try:
+            with self._turn:
+                return own.end or self._apply_with_others(own)
+        finally:
+            self._waiting.remove(own)
+
+    def _apply_with_others(self, own: _Waiting) -> Applied:
+        group = [own, *self._others(own)]
+        with self.writer() as writer:
+            if len(group) > 1:
+                # What fails may end the transaction of all. Alone, each work gets its own error.
+                with suppress(Exception):
+                    ends = _apply_each(writer, [each.work for each in group])
+                    for each, end in zip(group, ends, strict=True):
+                        each.end = end
+                    return ends[0]
+            # The others take their own turns.
+            return _apply_each(writer, [own.work])[0]
+
+    def _others(self, own: _Waiting) -> list[_Waiting]:
+        # A server groups the commits of its sessions itself.
+        if self._path is None or not own.work.is_quick:
+            return []
+        waiting = [each for each in list(self._waiting) if each is not own and each.end is None]
+        return [each for each in waiting if each.work.is_quick][: MOST_TOGETHER - 1]
 
     def _current_writer(self) -> SafeDatabaseClient:
         with self._lock:
@@ -555,6 +615,10 @@ class StepSession(Tables):
         """Returns the note of each work that was committed before, else None."""
         return self._client.notes([Marker(*key) for key in keys])
 
+    def committed_items(self, key: tuple[str, str, int, str]) -> frozenset[str]:
+        """Returns the items of a step that were committed before."""
+        return self._client.committed_items(Marker(*key))
+
     def require(self, key: tuple[str, str, int, str]) -> None:
         """Makes `commit` raise `StoreError` if the database does not have this earlier work."""
         self._required = Marker(*key)
@@ -569,7 +633,7 @@ class StepSession(Tables):
 
     def commit(
         self,
-        proofs: Sequence[tuple[str, Callable[[Tables], bool], str]],
+        proofs: Sequence[tuple[str, Callable[[Tables], bool], str, bool]],
         key: tuple[str, str, int, str],
         note: str = "",
         confirmed: Sequence[Mapping[str, Any]] = (),
@@ -581,15 +645,15 @@ class StepSession(Tables):
         """
         conditions = [Postcondition(*proof) for proof in proofs]
         impacts = [Impact(**each) for each in confirmed]
-        with self._connections.writer() as writer:
-            applied = self._staged.apply(
-                conditions,
-                marker=Marker(*key),
-                note=note,
-                confirmed=impacts,
-                after=self._required,
-                by=writer,
-            )
+        work = StepWork(
+            self._staged._statements,
+            conditions,
+            Marker(*key),
+            note=note,
+            confirmed=impacts,
+            after=self._required,
+        )
+        applied = self._connections.apply(work)
         if isinstance(applied, RolledBack):
             raise StepFailed(str(applied))
         if isinstance(applied, Unconfirmed):

@@ -18,7 +18,13 @@ from signoff.guarded_db.ports import (
     StatementResult,
     transaction,
 )
-from signoff.guarded_db.postconditions import Postcondition, Reader, Tables, failures
+from signoff.guarded_db.postconditions import (
+    CONDITION_SECONDS,
+    Postcondition,
+    Reader,
+    Tables,
+    failures,
+)
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind
 
 SMALL_TABLE = 10
@@ -129,6 +135,7 @@ INSERT INTO {table} (run, step, visit, item, applied_at, note) SELECT ?, ?, ?, ?
 WHERE EXISTS (SELECT 1 FROM {table} WHERE run = ? AND step = ? AND visit = ? AND item = ?)
 ON CONFLICT DO NOTHING RETURNING visit
 """
+_READ_ITEMS = "SELECT item FROM {table} WHERE run = ? AND step = ? AND visit = ?"
 _READ_NOTES = "SELECT run, step, visit, item, note FROM {table} WHERE {these}"
 _LOCK_NUMBER = 0x5160FF
 """The server's lock that is held while the table of markers is created."""
@@ -181,7 +188,7 @@ class StepWork:
     statements: Sequence[Statement]
     postconditions: Sequence[Postcondition]
     marker: Marker
-    seconds: float
+    seconds: float = CONDITION_SECONDS
     """The time for all conditions together."""
     note: str = ""
     """Stored with the marker, for a process that finds the step done."""
@@ -190,6 +197,11 @@ class StepWork:
     after: Marker | None = None
     """Earlier work of the run, which the database must still have."""
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether no condition can hold up others."""
+        return all(each.quick for each in self.postconditions)
+
 
 def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
     """Applies a step's statements, checks its conditions and adds its marker, or does nothing."""
@@ -197,25 +209,48 @@ def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
     # second one waits here, and then finds it done.
     table = _find_or_create_table(db)
     with transaction(db, write=True):
-        if not _mark(db, table, work):
-            db.commit()
-            return Committed(0, already=True)
-        changed = _run(db, work.statements, list(work.confirmed))
-        if not isinstance(changed, int):
-            return changed
-        # The conditions run the author's code, which must not change anything any more.
+        applied = _apply_in(db, reader, table, work, seal=True)
+        if isinstance(applied, Committed):
+            try:
+                db.commit()
+            except FailedTransactionError as error:
+                return RolledBack((str(error),))
+    return applied
+
+
+def apply_together(db: Connection, reader: Reader, works: Sequence[StepWork]) -> list[Applied]:
+    """Does the same for several steps with one commit; raises if that is not possible.
+
+    Each is a part of the transaction that is undone alone. All their conditions are quick ones.
+    """
+    table = _find_or_create_table(db)
+    ends: list[Applied] = []
+    with transaction(db, write=True):
+        for work in works:
+            db.own("SAVEPOINT signoff_step")
+            applied = _apply_in(db, reader, table, work, seal=False)
+            if not isinstance(applied, Committed):
+                db.own("ROLLBACK TO signoff_step")
+            db.own("RELEASE signoff_step")
+            ends.append(applied)
+        db.commit()
+    return ends
+
+
+def _apply_in(db: Connection, reader: Reader, table: str, work: StepWork, *, seal: bool) -> Applied:
+    """Does a step's work in an open transaction; it counts if the caller commits."""
+    if not _mark(db, table, work):
+        return Committed(0, already=True)
+    changed = _run(db, work.statements, list(work.confirmed))
+    if not isinstance(changed, int):
+        return changed
+    if seal:
+        # The conditions run the author's code, which must not change anything any more. Quick ones
+        # cannot, and a transaction of several steps goes on with the next one's statements.
         db.seal()
-        with closing(Tables(reader)) as view:
-            reasons = failures(
-                work.postconditions, view, seconds=work.seconds, interrupt=db.interrupt
-            )
-        if reasons:
-            return RolledBack(reasons)
-        try:
-            db.commit()
-        except FailedTransactionError as error:
-            return RolledBack((str(error),))
-    return Committed(changed)
+    with closing(Tables(reader)) as view:
+        reasons = failures(work.postconditions, view, seconds=work.seconds, interrupt=db.interrupt)
+    return RolledBack(reasons) if reasons else Committed(changed)
 
 
 def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ...] | RolledBack:
@@ -246,6 +281,13 @@ def read_notes(db: Connection, markers: Sequence[Marker]) -> list[str | None]:
     rows = db.own(_READ_NOTES.format(table=table, these=these), values)
     notes = {Marker(*row[:4]): str(row[4]) for row in rows}
     return [notes.get(marker) for marker in markers]
+
+
+def committed_items(db: Connection, marker: Marker) -> frozenset[str]:
+    """Returns the items of a step whose work was committed before."""
+    table = db.own_table(STEPS)
+    rows = db.own(_READ_ITEMS.format(table=table), list(marker[:3])) if table else []
+    return frozenset(str(item) for (item,) in rows)
 
 
 def runs_since(db: Connection, moment: str) -> tuple[str, ...]:

@@ -87,11 +87,9 @@ async def pair(
         call.workflow,
         params,
         name=name,
-        store=store,
-        home=home,
-        agents=call.agents,
         limits=limits,
         observers=observers,
+        **call.place,
     )
     session = session_of(result)
     if require_approval and not session.succeeded:
@@ -124,7 +122,12 @@ async def run_slogan_generation_with_retry(
     while True:
         attempt += 1
         try:
-            session = await _start_or_resume(user_input, session, options)
+            # Every attempt after the first one resumes, so no finished call is paid for again.
+            session = await (
+                run_slogan_generation(user_input, **options)
+                if session is None
+                else resume_pair(session.run, preset="slogan", **options)
+            )
             if session.completion_reason is not CompletionReason.ERROR:
                 return session
             error = AgentError(session.error or "", session=session)
@@ -138,14 +141,6 @@ async def run_slogan_generation_with_retry(
             attempts = count(max_retries, "attempt")
             raise WorkflowError(f"Failed after {attempts}: {error}", session=session) from error
         await clock.sleep(2.0**attempt)
-
-
-async def _start_or_resume(
-    user_input: str, session: IterationSession | None, options: Mapping[str, Any]
-) -> IterationSession:
-    if session is None:
-        return await run_slogan_generation(user_input, **options)
-    return await resume_pair(session.run, preset="slogan", **options)
 
 
 async def resume_pair(
@@ -170,11 +165,9 @@ async def resume_pair(
     result = await resume_async(
         run,
         call.workflow,
-        store=store,
-        home=home,
-        agents=call.agents,
         limits=limits,
         observers=observers,
+        **call.place,
     )
     return session_of(result)
 
@@ -207,6 +200,8 @@ class _Call:
         # to pass it again.
         workflow = build(preset, self._context, approve if callable(approve) else None)
         self.workflow = workflow.with_source(given=self._context.stored)
+        self.place: dict[str, Any] = {"store": store, "home": home, "agents": self.agents}
+        """Where the run is, and who answers in it; starting and resuming take the same."""
 
     async def check(self, params: Mapping[str, Any]) -> None:
         """Raises unless the configuration is valid and all agents can answer."""

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import TypeAlias
 
-
-@dataclass(frozen=True)
-class TextCheck:
-    """One rule about a text, as users write it: `words=8`."""
-
-    rule: str
-    problem: Callable[[str], str]
-    """Returns what is wrong with a text; empty if nothing."""
+TextCheck: TypeAlias = Callable[[str], str]
+"""Returns what is wrong with a text; empty if nothing."""
 
 
 def parse_check(rule: str) -> TextCheck:
-    """Returns the check that a rule names; raises `ValueError` with what is wrong with it."""
+    """Returns the check that a rule such as `words=8` names; raises `ValueError` for any other."""
     name, separator, value = (part.strip() for part in rule.partition("="))
     if name not in _KINDS or not separator or not value:
         valid = ", ".join(f"{kind}={example}" for kind, (_, example) in _KINDS.items())
         raise ValueError(f"{rule!r} is not a check (valid: {valid})")
     make, _ = _KINDS[name]
-    return TextCheck(rule, make(value))
+    return make(value)
 
 
-def _at_most(noun: str, count: Callable[[str], int]) -> Callable[[str], Callable[[str], str]]:
-    def make(value: str) -> Callable[[str], str]:
+def _at_most(noun: str, count: Callable[[str], int]) -> Callable[[str], TextCheck]:
+    def make(value: str) -> TextCheck:
         if not value.isascii() or not value.isdigit() or int(value) < 1:
             raise ValueError(f"{noun}s={value}: must be a whole number from 1")
         most = int(value)
@@ -42,12 +36,12 @@ def _at_most(noun: str, count: Callable[[str], int]) -> Callable[[str], Callable
     return make
 
 
-def _contains(value: str) -> Callable[[str], str]:
+def _contains(value: str) -> TextCheck:
     found = _finder(value)
     return lambda text: "" if found(text) else f'It does not contain "{value}"; add it.'
 
 
-def _avoids(value: str) -> Callable[[str], str]:
+def _avoids(value: str) -> TextCheck:
     found = _finder(value)
     return lambda text: f'It contains "{value}"; leave it out.' if found(text) else ""
 
@@ -60,7 +54,7 @@ def _finder(value: str) -> Callable[[str], bool]:
     return lambda text: pattern.search(text.casefold()) is not None
 
 
-_KINDS: Mapping[str, tuple[Callable[[str], Callable[[str], str]], str]] = {
+_KINDS: Mapping[str, tuple[Callable[[str], TextCheck], str]] = {
     "words": (_at_most("word", lambda text: len(text.split())), "8"),
     "characters": (_at_most("character", len), "60"),
     "lines": (_at_most("line", lambda text: len(text.splitlines())), "1"),

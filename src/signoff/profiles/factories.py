@@ -190,6 +190,6 @@ class StandardsProviderFactory(ProfileRegistry[StandardsProvider]):
     kind = "standards provider"
     base = StandardsProvider
     built_in: ClassVar[Mapping[str, str]] = {
-        "scoped-layer-fs": "signoff.profiles.standards.scoped_layers:ScopedLayerStandards",
-        "yaml-rules": "signoff.profiles.standards.yaml_rules:YamlRulesStandards",
+        "scoped-layer-fs": "signoff.profiles.standards:ScopedLayerStandards",
+        "yaml-rules": "signoff.profiles.standards:YamlRulesStandards",
     }

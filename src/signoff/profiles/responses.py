@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -30,9 +30,6 @@ from signoff.profiles.session import (
 from signoff.profiles.transitions import SessionCommand, WorkflowPhase, WorkflowStatus
 from signoff.review.reply_text import Material
 from signoff.runtime.paths import LONGEST_PATH, check_path, fold_name
-
-if TYPE_CHECKING:
-    from signoff.profiles.model import WriteOp
 
 _OVERRULING: Mapping[str, ReviewVerdict] = {
     SessionCommand.APPROVE_COMPLETE: ReviewVerdict.PASS,
@@ -101,7 +98,7 @@ class ApprovedResponse:
                 "by": answer.by if answer is not None else "",
                 "reason": reason,
             }
-            update["overrides"] = [*self._earlier("overrides"), override]
+            update["overrides"] = [*self.ctx.step_state.get("overrides", ()), override]
         if command in _OVERRULING:
             update["feedback"] = reason if decided is ReviewVerdict.FAIL else ""
         passed = decided is ReviewVerdict.PASS
@@ -272,9 +269,6 @@ class ApprovedResponse:
         """The text without the mark that some editors put at the beginning of a file."""
         return self.submission.text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
 
-    def _earlier(self, key: str) -> list[Any]:
-        return list(self.ctx.step_state.get(key, ()))
-
 
 async def provided_text(ctx: StepContext, path: str, text: str | None) -> str | None:
     """Returns the text of a provider's file, which the provider may have written itself.
@@ -295,11 +289,10 @@ LONGEST = LONGEST_PATH - 100
 """Bytes of a path: the folder of the round comes before it."""
 
 
-def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
+def check_artifact_path(path: str) -> str:
     """Returns a path with `/` between its names; raises `ValueError` with the reason.
 
-    It has to be a relative path of plain, visible names. File names in `protected` (lower case)
-    are refused in every folder.
+    It has to be a relative path of plain, visible names.
     """
     # Models write paths for the system that they imagine; both kinds of slash are checked as one.
     normalized = path.replace("\\", "/")
@@ -310,13 +303,10 @@ def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:
     # In bytes, as file systems count: a short name in another script may still be too long.
     if len(normalized.encode()) > LONGEST:
         raise ValueError(f"the path {path[:77]!r}... is longer than {LONGEST} bytes")
-    name = normalized.rpartition("/")[2]
-    if fold_name(name) in protected:
-        raise ValueError(f"the path {path!r} cannot be used: {name!r} is protected")
     return normalized
 
 
-def check_writes(writes: Sequence[WriteOp], protected: Collection[str] = ()) -> dict[str, str]:
+def check_writes(writes: Sequence[WriteOp]) -> dict[str, str]:
     """Returns the text of each file by its path; raises `ValueError` with every problem.
 
     There has to be a file, and no two of them may have one name, not even on systems that
@@ -329,7 +319,7 @@ def check_writes(writes: Sequence[WriteOp], protected: Collection[str] = ()) -> 
     problems: list[str] = []
     for write in writes:
         try:
-            path = check_artifact_path(write.path, protected)
+            path = check_artifact_path(write.path)
             taken.add(path)
         except ValueError as error:
             problems.append(str(error))

@@ -32,9 +32,7 @@ from signoff.store.rundir.layout import Layout, ShownRun
 _FAILED = (WorkflowPhase.ERROR, WorkflowStatus.ERROR)
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
     # Whatever else ends a run ends its session with an error; only the limit of rounds does not.
-    **dict.fromkeys(
-        set(Status) - NOT_ENDED - {Status.LIMIT}, (WorkflowPhase.ERROR, WorkflowStatus.ERROR)
-    ),
+    **dict.fromkeys(set(Status) - NOT_ENDED - {Status.LIMIT}, _FAILED),
     Status.COMPLETED: (WorkflowPhase.COMPLETE, WorkflowStatus.SUCCESS),
     Status.CANCELLED: (WorkflowPhase.CANCELLED, WorkflowStatus.CANCELLED),
 }

@@ -1,4 +1,3 @@
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +45,6 @@ async def test_a_cassette_contains_no_secrets(file: Path, monkeypatch: pytest.Mo
 
     assert "It is [hidden: MY_API_KEY]." in _read(file)
     assert "zq-4711" not in _read(file)
-
-
-async def test_a_cassette_is_readable(file: Path) -> None:
-    """Users review cassettes like other files."""
-    await ask(box(file, "Two\nlines."), "Write\nthis.")
-
-    text = _read(file)
-
-    assert "prompt: |-\n    Write\n    this." in text
-    assert "text: |-\n    Two\n    lines." in text
 
 
 async def test_equal_requests_of_different_calls_get_their_own_answers(file: Path) -> None:
@@ -212,20 +201,6 @@ def test_every_character_survives_a_cassette(text: str, key: str, other: str) ->
     (read,) = YAML(typ="safe", pure=True).load_all(format_entry(entry))
 
     assert read == entry
-
-
-async def test_concurrent_requests_are_recorded_and_replayed(file: Path) -> None:
-    """Critics run concurrently."""
-    prompts = [f"Question {n}?" for n in range(8)]
-    agent = CassetteAgent(
-        file=file, agent=ScriptedAgent().on(lambda _: True, lambda r: r.prompt), name="claude"
-    )
-
-    recorded = await asyncio.gather(*(ask(agent, prompt) for prompt in prompts))
-    again = box(file, mode="replay")
-    replayed = await asyncio.gather(*(ask(again, prompt) for prompt in prompts))
-
-    assert [reply.text for reply in recorded] == [reply.text for reply in replayed] == prompts
 
 
 def _read(file: Path) -> str:

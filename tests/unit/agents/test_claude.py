@@ -80,21 +80,6 @@ async def test_edits_are_allowed_in_the_workspace_by_the_vendors_own_rule(tmp_pa
     assert not [each for each in argv if "dangerously" in each or "allowedTools" in each]
 
 
-async def test_text_is_displayed_as_it_arrives(tmp_path: Path) -> None:
-    """A program without output for minutes looks like it hangs."""
-    watcher = Watcher()
-    line = json.dumps(RESULT)
-    agent = claude(
-        tmp_path,
-        "say(type='assistant', message={'content': [{'type': 'text', 'text': 'thinking'}]})\n"
-        f"print({line!r})",
-    )
-
-    await ask(agent, watcher=watcher)
-
-    assert watcher.displayed == ["thinking\n"]
-
-
 async def test_a_message_in_pieces_is_displayed_once(tmp_path: Path) -> None:
     """The whole message follows its pieces; an empty piece tells that it begins."""
     watcher, text = Watcher(), {"type": "text", "text": "Hello"}

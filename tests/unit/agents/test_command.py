@@ -66,17 +66,6 @@ async def test_the_answer_is_read_from_the_configured_source(
     assert reply.text == expected
 
 
-async def test_the_answer_file_can_be_passed_to_the_program(tmp_path: Path) -> None:
-    """The file is deleted after the call."""
-    agent = command(
-        tmp_path, "open(sys.argv[1], 'w').write('there')", "{answer_file}", answer="file"
-    )
-
-    reply = await ask(agent, "hi")
-
-    assert reply.text == "there"
-
-
 @pytest.mark.parametrize(
     ("answer", "body"),
     [
@@ -91,16 +80,6 @@ async def test_a_missing_answer_is_an_error(tmp_path: Path, answer: str, body: s
     """Other output must not be taken for the answer."""
     with pytest.raises(AgentBadOutput):
         await ask(command(tmp_path, body, answer=answer), "hi")
-
-
-async def test_a_schema_goes_into_the_prompt_and_is_validated(tmp_path: Path) -> None:
-    """A program without support for schemas can still follow one."""
-    schema = {"type": "object", "required": ["ok"]}
-    agent = command(tmp_path, "say(ok='JSON Schema' in prompt)")
-
-    reply = await ask(agent, "hi", schema=schema)
-
-    assert reply.value == {"ok": True}
 
 
 async def test_exit_codes_are_configurable(tmp_path: Path) -> None:

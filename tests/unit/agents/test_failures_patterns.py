@@ -24,13 +24,6 @@ def test_a_used_up_limit_is_a_quota_with_its_reset_time() -> None:
     assert error.until == datetime.fromtimestamp(1900000000, UTC)
 
 
-def test_a_quota_that_resets_within_a_minute_is_transient() -> None:
-    """Some vendors call a limit per minute a quota."""
-    text = "You exceeded your current quota. Please retry in 34.07s."
-
-    assert type(failure_error("gemini", text, remedy="", now=NOW)) is AgentTransient
-
-
 @pytest.mark.parametrize(
     ("text", "after"),
     [

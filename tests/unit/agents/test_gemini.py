@@ -59,22 +59,6 @@ async def test_text_before_a_tool_call_is_not_the_answer(tmp_path: Path) -> None
     assert reply.text == "Good."
 
 
-async def test_a_single_result_document_is_understood(tmp_path: Path) -> None:
-    """This is its other output format."""
-    tokens = {"prompt": 12, "candidates": 5, "thoughts": 2, "cached": 8}
-    document = {
-        "session_id": "g",
-        "response": "Hello",
-        "stats": {"models": {"m": {"tokens": tokens}}},
-    }
-    text = json.dumps(document, indent=2)
-
-    reply = await ask(gemini(tmp_path, f"print({text!r})"))
-
-    assert reply.text == "Hello"
-    assert reply.usage == Usage(12, 7, model="m", tokens_cached=8, tokens_reasoning=2)
-
-
 async def test_a_model_is_always_named(tmp_path: Path) -> None:
     """Otherwise gemini makes an additional call to choose one."""
     show = INIT + "say(type='message', role='assistant', content=json.dumps(sys.argv[1:]))\n" + END

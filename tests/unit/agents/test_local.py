@@ -91,12 +91,6 @@ async def test_health_describes_the_model_as_small(models: Path) -> None:
     assert await LocalModel().models() == ["smollm2-135m"]
 
 
-@pytest.mark.usefixtures("models")
-async def test_no_model_is_listed_before_one_is_downloaded() -> None:
-    """The list contains only models that can answer now."""
-    assert await LocalModel().models() == []
-
-
 @pytest.mark.parametrize(
     "options",
     [

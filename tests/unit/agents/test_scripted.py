@@ -4,7 +4,6 @@ import re
 import pytest
 
 from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentTransient
 from signoff.runtime.ports import Call
 from signoff.testing import Delayed, FrozenClock, ScriptedAgent
@@ -72,26 +71,3 @@ async def test_answers_can_be_delayed() -> None:
 
     assert (await ask(agent, "a")).text == "late"
     assert clock.slept == [10, 90]
-
-
-async def test_answers_are_free_unless_a_usage_is_set() -> None:
-    """A cost of 0 differs from an unknown cost."""
-    free, expensive, unknown = (
-        ScriptedAgent(["x"]),
-        ScriptedAgent(["x"], usage=Usage(10, 20, 0.5)),
-        ScriptedAgent(["x"], usage=None),
-    )
-
-    assert (await ask(free, "a")).usage == Usage(0, 0, 0.0)
-    assert (await ask(expensive, "a")).usage == Usage(10, 20, 0.5)
-    assert (await ask(unknown, "a")).usage is None
-
-
-async def test_the_largest_number_of_concurrent_calls_is_recorded() -> None:
-    """Tests of concurrency limits need it."""
-    agent = ScriptedAgent(delay=1, clock=FrozenClock()).on("", "x")
-
-    await asyncio.gather(*(ask(agent, str(n)) for n in range(4)))
-
-    assert agent.most_at_once == 4
-    assert len(agent.calls) == 4

@@ -224,13 +224,6 @@ async def test_an_invalid_script_fails_the_call_with_the_reason(script: Write, t
     assert not (await agent.health()).ready
 
 
-async def test_a_delay_is_waited_for(script: Write) -> None:
-    """Demonstrations need slow answers."""
-    agent = script("rules:\n- {text: late, delay: 0.01}")
-
-    assert (await ask(agent)).text == "late"
-
-
 async def test_times_are_counted_for_each_run(script: Write) -> None:
     """A second run in the same process must get the same answers."""
     agent = script("rules:\n- {text: first, times: 1}\n- {text: later}")

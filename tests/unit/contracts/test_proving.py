@@ -88,6 +88,6 @@ def test_a_result_belongs_to_the_work_it_was_committed_with(tmp_path: Path) -> N
     first, second = database.begin(), database.begin()
     first.commit([], KEY, "the first")
 
-    stored = second.commit([("no", lambda _view: False, "")], KEY, "the second")
+    stored = second.commit([("no", lambda _view: False, "", False)], KEY, "the second")
 
     assert stored == "the first"

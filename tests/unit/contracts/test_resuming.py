@@ -93,30 +93,6 @@ async def test_items_are_pending_completed_or_failed_while_their_step_is_under_w
     assert signoff.resume_context("run", store=store) is None
 
 
-async def test_an_item_that_is_tried_again_sees_its_own_state() -> None:
-    """Commands and conditions have the same checkpoint as the human."""
-    seen: list[ParallelItemResult] = []
-
-    def one(ctx: StepContext) -> dict[str, Any]:
-        seen.append(ctx.checkpoint.parallel_results["0:a"])
-        return {"n": ctx.attempt}
-
-    checks = [{"name": "later", "check": "result.n > 1", "error": "too early"}]
-    await play(
-        flow(
-            {"name": "list", "command": lambda _ctx: {"all": ["a"]}, "next": "each"},
-            {"name": "each", "command": one, "parallel": True, "parallel_key": "all",
-             "postconditions": checks},
-        ),
-        MemoryStore(),
-    )  # fmt: skip
-
-    assert seen == [
-        ParallelItemResult("pending"),
-        ParallelItemResult("pending", error="too early", retry_count=1),
-    ]
-
-
 async def test_the_failed_attempts_of_items_are_counted_across_retries_of_a_human() -> None:
     """The checkpoint has the real number, however often it was tried."""
     store = MemoryStore()

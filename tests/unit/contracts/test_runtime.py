@@ -1,6 +1,5 @@
 """Results in runs: whose they are, who reads them, and where functions run."""
 
-import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -222,30 +221,6 @@ async def test_plain_functions_of_items_run_at_the_same_time() -> None:
     )
 
     assert result.status is Status.COMPLETED, result.reason
-
-
-async def test_a_run_with_a_plain_function_can_be_stopped_while_it_works() -> None:
-    """SIGTERM must not wait for a request that hangs."""
-    began, free = threading.Event(), threading.Event()
-    store = MemoryStore()
-
-    def hangs(_ctx: StepContext) -> dict[str, Any]:
-        began.set()
-        engine.interrupt_soon()
-        free.wait(PATIENCE_SECONDS)
-        return {}
-
-    class Stopping(Engine):
-        def interrupt_soon(self) -> None:
-            loop.call_soon_threadsafe(self.interrupt, "stop")
-
-    loop = asyncio.get_running_loop()
-    async with Stopping(store) as engine:
-        result = await engine.start(flow(step("only", hangs)), name="run")
-    free.set()
-
-    assert began.is_set()
-    assert result.status is Status.INTERRUPTED
 
 
 async def test_the_number_of_an_attempt_is_committed_before_a_plain_function_runs() -> None:

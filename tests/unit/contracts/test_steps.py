@@ -1,6 +1,5 @@
 """Steps that time out, name unclear next steps, or return results that can't be stored."""
 
-import asyncio
 import sqlite3
 import sys
 import threading
@@ -126,28 +125,6 @@ async def test_invalid_statements_never_break_a_run(
     result = await play({"name": "note", "command": lambda _ctx: envelope}, database=notes)
 
     assert result.status is status, result.reason
-
-
-async def hangs(_ctx: StepContext) -> dict[str, Any]:
-    await asyncio.sleep(600)
-    return {}
-
-
-async def test_an_item_that_hangs_fails_after_its_timeout() -> None:
-    """A timeout that some kinds of work ignore would let a run hang."""
-    result = await play(
-        {"name": "plan", "command": lambda _ctx: {"areas": ["a"]}, "next": "write"},
-        {
-            "name": "write",
-            "command": hangs,
-            "parallel": True,
-            "parallelKey": "areas",
-            "timeout": 0.01,
-        },
-    )
-
-    assert result.status is Status.WAITING, result.reason
-    assert "it took more than 0.01 seconds" in result.inbox[0].prompt
 
 
 @pytest.mark.parametrize("late", ["style", "facts"])

@@ -118,14 +118,6 @@ async def test_programs_run_in_the_folder_of_the_project(tmp_path: Path) -> None
     assert result.state["files"] == ["here.txt"]
 
 
-async def test_a_program_that_takes_too_long_is_killed() -> None:
-    """A step's time is limited, and its processes are gone afterwards."""
-    result = await play(command=[*PYTHON, "import time; time.sleep(600)"], timeout=0.2)
-
-    assert result.status is not Status.COMPLETED
-    assert "0.2" in (result.reason or "") + "".join(item.prompt for item in result.inbox)
-
-
 @pytest.fixture
 def hangs() -> Any:
     """A command that ends when the test does."""

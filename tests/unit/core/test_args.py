@@ -56,14 +56,6 @@ def test_a_parameter_has_the_values_of_its_arg() -> None:
     assert not param.required
 
 
-def test_a_default_may_stand_in_the_arg() -> None:
-    """The design describes both forms."""
-
-    def handler(ctx: Any, times: Annotated[int, Arg(default=3)]) -> None: ...
-
-    assert only(handler).default == 3
-
-
 def test_required_overrules_a_default() -> None:
     """`required=True` means the run must be started with it."""
 
@@ -205,14 +197,6 @@ def test_a_missing_value_is_filled_from_the_default() -> None:
     values, problems = bind(read_params(handler), {})
 
     assert (values, problems) == ({"n": 3, "note": None}, [])
-
-
-def test_none_may_be_given_where_it_is_the_default() -> None:
-    """`note: str = None` is how many people write an optional text."""
-
-    def handler(ctx: Any, note: str = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013  # see above
-
-    assert bind_one(handler, note=None) is None
 
 
 @pytest.mark.parametrize(

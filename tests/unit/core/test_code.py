@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from signoff.core.code import describe_code, name_of
+from signoff.core.code import describe_code
 from signoff.core.digest import digest
 
 numbers = itertools.count()
@@ -333,10 +333,3 @@ def test_a_compiled_handler_says_itself_what_it_is_made_of() -> None:
         def __call__(self, ctx: Any) -> None: ...
 
     assert describe_code(Compiled({"prompt": "x"})) == {"prompt": "x"}
-
-
-def test_a_callable_is_named_as_it_was_written() -> None:
-    """Messages about a changed definition name the function."""
-    assert name_of(functools.partial(function(PLAIN))) == "step"
-    assert name_of(reviewer("a")) == "Reviewer.__call__"
-    assert name_of(len) == "len"

@@ -104,11 +104,6 @@ def test_an_annotation_is_resolved_in_the_module_of_its_handler() -> None:
     assert resolve(plain, EMPTY) == (EMPTY, "")
 
 
-def test_a_handler_without_parameters_takes_nothing() -> None:
-    """Validation says what is wrong with it; reading it must not fail first."""
-    assert read_params(lambda: None) == {}
-
-
 def test_the_function_an_author_wrote_is_found_under_its_wrappings() -> None:
     """It is what the digest of a definition covers."""
     assert function_of(functools.partial(logged(plain))) is plain

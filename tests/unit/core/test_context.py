@@ -174,14 +174,6 @@ async def test_a_read_is_keyed_by_its_path(ctx: StepContext, port: RecordingPort
     ]
 
 
-async def test_a_file_name_may_hold_brackets(ctx: StepContext, port: RecordingPort) -> None:
-    """Only keys may not: there they mark the items of a fan-out."""
-    await ctx.write("notes[1].md", "text")
-
-    assert port.effects[0].payload["path"] == "notes[1].md"
-    assert port.effects[0].key == "write:notes(1).md"
-
-
 async def test_a_run_can_be_parked_until_or_for(ctx: StepContext, port: RecordingPort) -> None:
     """`for` counts from the recorded time, so a replay waits for the same moment."""
     await ctx.park(datetime.fromtimestamp(NOON + 5, UTC))

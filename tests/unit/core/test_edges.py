@@ -51,11 +51,6 @@ def test_an_outcome_is_looked_up_by_its_own_edge_then_by_the_default() -> None:
     assert edges.get("a", gate_name("yes")) is None
 
 
-def test_a_step_that_leads_to_itself_loops() -> None:
-    """The smallest loop there is."""
-    assert loops(StepDef("a", next={OK: None, ITERATE: "a"})) == {"a/iterate"}
-
-
 def test_an_edge_back_to_an_earlier_step_loops() -> None:
     """Over errors and gates as well as over outcomes."""
     gate = Gate("?", [GateOption("again", "a"), GateOption("done", None)])
@@ -65,15 +60,6 @@ def test_an_edge_back_to_an_earlier_step_loops() -> None:
         StepDef("b", next={OK: "c", FAIL: "a"}, on_error="a"),
         StepDef("c", gate=gate),
     ) == {"b/fail", "b/error", "c/gate:again"}
-
-
-def test_nested_loops_are_both_found() -> None:
-    """Each is counted by itself."""
-    assert loops(
-        StepDef("a", next={OK: "b"}),
-        StepDef("b", next={OK: "c"}),
-        StepDef("c", next={ITERATE: "b", FAIL: "a", OK: None}),
-    ) == {"c/iterate", "c/fail"}
 
 
 def test_two_ways_to_one_step_are_no_loop() -> None:

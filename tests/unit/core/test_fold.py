@@ -81,13 +81,6 @@ def test_a_clock_that_jumps_back_takes_no_time_away() -> None:
     assert state.spend.seconds == 0.0
 
 
-def test_time_after_a_stop_is_not_counted() -> None:
-    """No process drives a stopped run."""
-    state = state_after(ev.RunStopped(Status.WAITING, at=110.0), answered("now#1", at=120.0))
-
-    assert state.spend.seconds == 10.0
-
-
 def test_a_resume_of_a_failed_run_forgets_failed_effects_and_keeps_the_others() -> None:
     """What failed is tried again; what was paid for is not."""
     state = state_after(
@@ -146,30 +139,6 @@ def test_a_call_that_was_only_put_off_is_made_again(kind: str) -> None:
     assert state.effect("a#1") is None
 
 
-def test_changed_limits_and_an_adopted_definition_replace_the_old_ones() -> None:
-    """They hold from then on, also after the next resume."""
-    state = state_after(ev.LimitsChanged({"calls": 1}), ev.DefinitionAdopted("other"))
-
-    assert state.limits == Limits(calls=1)
-    assert state.definition == "other"
-
-
-def test_a_switched_agent_stays_switched() -> None:
-    """The last switch holds; other agents answer for themselves."""
-    state = state_after(
-        ev.AgentSwitched("writer", "manual"),
-        ev.AgentSwitched("critic", "manual"),
-        ev.AgentSwitched("writer", "claude"),
-    )
-
-    assert state.stand_ins == {"writer": "claude", "critic": "manual"}
-
-
-def test_preconditions_that_held_are_not_checked_again() -> None:
-    """The work they allowed may already have changed what they look at."""
-    assert state_after(ev.StepBegun()).stage is Stage.WORK
-
-
 def test_a_result_that_waits_at_a_gate_is_not_part_of_the_state() -> None:
     """It counts only after a human has approved it."""
     state = state_after(ev.StepWorked(Outcome.OK, {"set": {"draft": "x"}}))
@@ -177,15 +146,6 @@ def test_a_result_that_waits_at_a_gate_is_not_part_of_the_state() -> None:
     assert state.stage is Stage.GATE
     assert state.pending == Pending(Outcome.OK, {"set": {"draft": "x"}})
     assert state.state == {}
-
-
-def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
-    """The decision may be made in another process, days later."""
-    delta = {"set": {"draft": "x"}}
-    state = state_after(ev.Escalated("too long", "a/iterate", Outcome.FAIL, delta))
-
-    assert state.stage is Stage.ESCALATED
-    assert state.pending == Pending(Outcome.FAIL, delta, "too long", "a/iterate")
 
 
 def test_a_replaced_attempt_keeps_the_feedback_and_forgets_its_effects() -> None:
@@ -326,13 +286,6 @@ def test_a_call_that_does_not_say_what_it_cost_makes_the_total_unknown() -> None
     assert state_after(asked("a#1"), failed("a#1", usage=COST)).spend.usd == 0.5
 
 
-def test_an_attempt_lost_in_a_crash_is_paid_for_too() -> None:
-    """Nobody reported what it cost, so the total is unknown."""
-    state = state_after(asked("a#1"), asked("a#1", 2), answered("a#1", usage=COST))
-
-    assert (state.spend.calls, state.spend.usd, state.spend.known_usd) == (2, None, 0.5)
-
-
 def called(identity: str, attempt: int = 1, **payload: str) -> ev.EffectStarted:
     return ev.EffectStarted(EffectId(identity), EffectKind.ASK, "d", payload or None, attempt)
 
@@ -410,42 +363,6 @@ def test_an_item_that_fell_short_remembers_every_reason() -> None:
     assert state.item_failures == {"m#1[0]": ["too short", "too long"]}
     assert item_scope("m#1[0]", 1) == "m#1[0]"
     assert item_scope("m#1[0]", 3) == "m#1[0]~3"
-
-
-def test_an_item_that_broke_redoes_only_what_failed() -> None:
-    """Its other calls were paid for."""
-    state = state_after(
-        ev.ItemFailed("m#1[0]", "too short", fresh=True),
-        asked("m#1[0]~2/a#1"),
-        answered("m#1[0]~2/a#1"),
-        asked("m#1[0]~2/b#1"),
-        failed("m#1[0]~2/b#1"),
-        asked("m#1[1]/b#1"),
-        failed("m#1[1]/b#1"),
-        ev.ItemFailed("m#1[0]", "broke"),
-    )
-
-    assert list(state.effects["m#1[0]~2"]) == ["m#1[0]~2/a#1"]
-    assert list(state.effects["m#1[1]"]) == ["m#1[1]/b#1"]
-    assert state.item_failures == {"m#1[0]": ["too short"]}
-
-
-def test_resuming_a_failed_run_grants_failed_items_their_attempts_again() -> None:
-    """The reasons stay in the state, but no longer count."""
-    state = state_after(
-        ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.FAILED), ev.RunResumed()
-    )
-
-    assert state.forgiven == {"m#1[0]": 1}
-
-
-def test_an_answer_grants_failed_items_nothing() -> None:
-    """A sibling waited for a human; that is no reason to retry a hopeless item forever."""
-    state = state_after(
-        ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.WAITING), ev.RunResumed()
-    )
-
-    assert state.forgiven == {}
 
 
 BUSY = [

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from signoff.core.questions import Option, UserQuestion, check_answers, format_answer, questions_of
-from signoff.core.requests import Choice, Questions, check_answer, describe_default, options_of
+from signoff.core.requests import Questions, check_answer, describe_default, options_of
 from signoff.errors import InvalidAnswer, UsageError
 from signoff.remedies import PassOption
 
@@ -43,16 +43,6 @@ def test_a_request_stores_all_questions_without_what_is_empty() -> None:
         ],
     }
     assert questions_of(form) == [STORAGE, EXTRAS]
-
-
-def test_the_option_of_a_choice_can_have_a_description() -> None:
-    """Whoever chooses should know what follows."""
-    form = Choice("Ship?", [Option("yes", description="today"), "no"]).to_json()
-
-    assert options_of(form) == [
-        {"label": "yes", "requires_input": False, "description": "today"},
-        {"label": "no", "requires_input": False, "description": ""},
-    ]
 
 
 @pytest.mark.parametrize(

@@ -25,22 +25,6 @@ from signoff.errors import InvalidAnswer, UsageError
 SHIP = Choice("Ship?", ["Yes", Option("No", requires_input=True), "Maybe"])
 
 
-def test_a_question_asks_for_a_text() -> None:
-    """Whatever is not empty is an answer."""
-    form = Question("Which tone?").to_json()
-
-    assert form == {"kind": "question", "prompt": "Which tone?", "options": []}
-    assert check_answer(form, " calm ") == " calm "
-
-
-def test_a_question_with_options_is_a_choice() -> None:
-    """The human then picks one, and the handler gets exactly that label."""
-    form = Question("Ship?", ["yes", "no"]).to_json()
-
-    assert form["kind"] == "choice"
-    assert check_answer(form, "yes") == "yes"
-
-
 def test_a_choice_stores_what_each_option_demands() -> None:
     """Surfaces show it, and the answer is checked against it."""
     assert SHIP.to_json() == {

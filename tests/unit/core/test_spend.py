@@ -20,13 +20,6 @@ def test_a_limit_is_a_number_of_at_least_zero(name: str, value: Any) -> None:
         Limits.from_json({name: value})
 
 
-def test_limits_are_read_and_written_as_plain_values() -> None:
-    """What is not set is left out: 0 would be a limit."""
-    assert Limits(usd=1.5, calls=0).to_json() == {"usd": 1.5, "calls": 0}
-    assert Limits.from_json({"usd": 1.5, "calls": 0}) == Limits(usd=1.5, calls=0)
-    assert Limits.from_json(None) == Limits()
-
-
 def test_an_unknown_limit_is_refused_and_the_known_ones_are_listed() -> None:
     """A misspelt `dollars: 5` would otherwise set no limit."""
     with pytest.raises(ValueError, match=r"'dollars'; the limits are: usd, tokens, calls, seconds"):
@@ -73,15 +66,6 @@ def test_one_unknown_call_makes_the_total_unknown(usage: Usage | None) -> None:
     assert (spend.tokens, spend.usd) == (None, None)
     assert (spend.known_tokens, spend.known_usd) == (3, 0.25)
     assert (spend.unknown_tokens, spend.unknown_usd) == (1, 1)
-
-
-def test_tokens_and_money_are_unknown_apart() -> None:
-    """A local model reports tokens and has no price."""
-    spend = Spend()
-
-    spend.add(Usage(1, 2, None))
-
-    assert (spend.tokens, spend.usd) == (3, None)
 
 
 @pytest.mark.parametrize(

@@ -134,13 +134,6 @@ def test_a_value_outside_its_domain_is_refused_at_any_step() -> None:
         FLOW.run("start", confidence="none")
 
 
-def test_nothing_follows_the_last_step() -> None:
-    """There is neither a command nor a choice of commands."""
-    output = FLOW.run("write", title="Cats")
-
-    assert (output.next, output.next_command, output.next_commands) == (None, None, {})
-
-
 def test_an_outcome_without_an_edge_is_no_end() -> None:
     """A run fails there, so an agent must not be told that it is done."""
     flow = Workflow("x", StepDef("a", handler=look, next={OK: None}))

@@ -41,6 +41,7 @@ from signoff.core.transitions import (
 )
 from signoff.core.workflow import Workflow
 from signoff.errors import EngineError, UnmappedOutcome
+from tests.tables import table
 
 OK, FAIL, SKIP, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.SKIP, Outcome.ITERATE
 CHECKED = [Condition("c", lambda ctx: True, "not so")]
@@ -110,236 +111,143 @@ def test_the_table_holds_exactly_the_rows_tried_here() -> None:
     }
 
 
-class TestEntering:
-    """ENTER: preconditions."""
-
-    def test_preconditions_that_do_not_hold_stop_the_run(self) -> None:
-        """Trying again would not make them true."""
-        assert decide(at(PLAIN, Stage.ENTER), ConditionsBroken("no brief")) == Finish(
-            Status.FAILED, PreconditionFailed("a", "no brief")
-        )
-
-
-class TestWorking:
-    """WORK: the handler."""
-
-    def test_a_result_is_checked_where_there_are_postconditions(self) -> None:
-        """The engine checks the conditions itself."""
-        checked = flow(StepDef("a", next={FAIL: None}, postconditions=CHECKED, gate=SHIP))
-
-        assert decide(at(checked, Stage.WORK), Returned(OK)) == Proceed(Stage.CHECK)
-
-    def test_a_result_without_postconditions_goes_to_the_gate(self) -> None:
-        """A human decides before anything follows from it."""
-        gated = flow(StepDef("a", gate=SHIP))
-
-        assert decide(at(gated, Stage.WORK), Returned(OK)) == Proceed(Stage.GATE)
-
-    def test_a_gate_is_for_what_is_ok(self) -> None:
-        """A step that failed goes where its failure leads; there is nothing to approve."""
-        gated = flow(StepDef("a", gate=SHIP, next={FAIL: End.FAILED}))
-
-        assert decide(at(gated, Stage.WORK), Returned(FAIL)) == Finish(
-            Status.FAILED, None, edge(gated, "a", "fail")
-        )
-
-    def test_with_neither_the_step_is_left_by_its_outcome(self) -> None:
-        """The common case needs no further stage."""
-        assert decide(at(PLAIN, Stage.WORK), Returned(OK)) == Move(edge(PLAIN, "a", "ok"), "b", 1)
-
-    def test_an_outcome_that_leads_nowhere_is_an_error(self) -> None:
-        """A guessed edge would lead to a step the author did not intend."""
-        with pytest.raises(
-            UnmappedOutcome, match=r"'a' ended with outcome 'skip'.*edges: ok, fail"
-        ):
-            decide(at(PLAIN, Stage.WORK), Returned(SKIP))
-
-    def test_work_that_fell_short_is_tried_again_with_the_reason(self) -> None:
-        """As often as the step allows."""
-        patient = flow(StepDef("a", next={OK: None}, retries=2))
-
-        for attempt in (1, 2):
-            position = at(patient, Stage.WORK, attempt=attempt)
-            assert decide(position, FellShort("too short")) == Retry("too short")
-
-    @pytest.mark.parametrize("retries", [0, 1, 2])
-    def test_then_a_human_decides(self, retries: int) -> None:
-        """There is nothing to accept, for the handler never returned."""
-        patient = flow(StepDef("a", next={OK: None}, retries=retries))
-        position = at(patient, Stage.WORK, attempt=retries + 1)
-
-        assert decide(position, FellShort("too short")) == Wait("too short", ("retry", "stop"))
-
-    @pytest.mark.parametrize("stage", [Stage.ENTER, Stage.CHECK])
-    def test_a_condition_that_no_work_can_meet_stops_the_run(self, stage: Stage) -> None:
-        """Its author has to fix it: another attempt at the work would change nothing."""
-        assert decide(at(PLAIN, stage), Raised(BOOM)) == Finish(Status.FAILED, StepError("a", BOOM))
-
-    def test_a_handler_that_raised_stops_the_run(self) -> None:
-        """Its author has to fix it; the run can then be resumed."""
-        assert decide(at(PLAIN, Stage.WORK), Raised(BOOM)) == Finish(
-            Status.FAILED, StepError("a", BOOM)
-        )
-
-    def test_a_handler_that_raised_goes_where_on_error_says(self) -> None:
-        """Cleaning up is part of the graph."""
-        careful = flow(
-            StepDef("a", next={OK: None}, on_error="b"), StepDef("b", next={OK: End.FAILED})
-        )
-
-        assert decide(at(careful, Stage.WORK), Raised(BOOM)) == Move(
-            edge(careful, "a", "error"), "b", 1
-        )
-
-    def test_an_error_that_leads_back_is_counted_like_any_loop(self) -> None:
-        """A handler that always raises must not loop forever."""
-        stubborn = flow(StepDef("a", next={OK: None}, on_error="a"))
-        position = at(stubborn, Stage.WORK, counters={"a/error": DEFAULT_BOUND})
-
-        assert isinstance(decide(position, Raised(BOOM)), Limit)
+AGAIN = ("retry", "stop")
+GATED = flow(StepDef("a", gate=SHIP, next={FAIL: "b"}), StepDef("b", next={OK: None}))
+ENDED = flow(StepDef("a", gate=SHIP, next={FAIL: End.FAILED}))
+TESTED = flow(
+    StepDef("a", next={FAIL: "b", SKIP: None}, postconditions=CHECKED, gate=SHIP),
+    StepDef("b", next={OK: None}),
+)
+PATIENT = flow(StepDef("a", next={OK: None}, retries=2))
+HASTY = flow(StepDef("a", next={OK: None}, retries=0))
+CAREFUL = flow(StepDef("a", next={OK: None}, on_error="b"), StepDef("b", next={OK: End.FAILED}))
+STUBBORN = flow(StepDef("a", next={OK: None}, on_error="a"))
+BROKE = Finish(Status.FAILED, StepError("a", BOOM))
+FEEDBACK = "no chapters\nA human wrote: look in part 2"
 
 
-class TestChecking:
-    """CHECK: postconditions."""
-
-    CHECKED = flow(
-        StepDef("a", next={FAIL: "b", SKIP: None}, postconditions=CHECKED, gate=SHIP),
-        StepDef("b", next={OK: None}),
-    )
-
-    def test_a_result_that_holds_goes_to_the_gate(self) -> None:
-        """Approvers only see work whose conditions the engine has checked."""
-        assert decide(at(self.CHECKED, Stage.CHECK, outcome=OK), ConditionsMet()) == Proceed(
-            Stage.GATE
-        )
-
-    def test_or_leaves_by_its_outcome(self) -> None:
-        """Where there is no gate to pass."""
-        assert decide(at(self.CHECKED, Stage.CHECK, outcome=FAIL), ConditionsMet()) == Move(
-            edge(self.CHECKED, "a", "fail"), "b", 1
-        )
-
-    def test_a_result_that_does_not_hold_is_tried_again(self) -> None:
-        """With what is wrong as feedback."""
-        position = at(self.CHECKED, Stage.CHECK, outcome=OK)
-
-        assert decide(position, ConditionsBroken("not so")) == Retry("not so")
-
-    def test_then_a_human_may_accept_it_as_it_is(self) -> None:
-        """There is a result, and a human can overrule the check."""
-        position = at(self.CHECKED, Stage.CHECK, attempt=2, outcome=OK)
-
-        assert decide(position, ConditionsBroken("not so")) == Wait(
-            "not so", ("retry", "accept", "stop")
-        )
-
-    def test_a_check_that_raised_stops_the_run(self) -> None:
-        """What could not be checked has not been passed."""
-        position = at(self.CHECKED, Stage.CHECK, outcome=OK)
-
-        assert decide(position, Raised(BOOM)) == Finish(Status.FAILED, StepError("a", BOOM))
+def move(workflow: Workflow, name: str, to: str = "b", feedback: str | None = None) -> Move:
+    return Move(edge(workflow, "a", name), to, 1, (), feedback)
 
 
-class TestAtTheGate:
-    """GATE: a human chooses, or an escalation was accepted."""
+DECISIONS: dict[str, tuple[Stage, Workflow, dict[str, Any], Fact, Any]] = {
+    "trying again would not make a precondition true": (
+        Stage.ENTER, PLAIN, {}, ConditionsBroken("no brief"),
+        Finish(Status.FAILED, PreconditionFailed("a", "no brief"))),
+    "no work can meet a precondition that raised": (Stage.ENTER, PLAIN, {}, Raised(BOOM), BROKE),
+    "a result is checked": (Stage.WORK, TESTED, {}, Returned(OK), Proceed(Stage.CHECK)),
+    "a human decides before anything follows": (
+        Stage.WORK, GATED, {}, Returned(OK), Proceed(Stage.GATE)),
+    "there is nothing to approve in a failure": (
+        Stage.WORK, ENDED, {}, Returned(FAIL),
+        Finish(Status.FAILED, None, edge(ENDED, "a", "fail"))),
+    "a plain step is left by its outcome": (
+        Stage.WORK, PLAIN, {}, Returned(OK), move(PLAIN, "ok")),
+    "work that fell short is tried again": (
+        Stage.WORK, PATIENT, {}, FellShort("too short"), Retry("too short")),
+    "as often as the step allows": (
+        Stage.WORK, PATIENT, {"attempt": 2}, FellShort("too short"), Retry("too short")),
+    "then a human decides": (
+        Stage.WORK, PATIENT, {"attempt": 3}, FellShort("too short"), Wait("too short", AGAIN)),
+    "at once without retries": (
+        Stage.WORK, HASTY, {}, FellShort("too short"), Wait("too short", AGAIN)),
+    "an error stops the run": (Stage.WORK, PLAIN, {}, Raised(BOOM), BROKE),
+    "or goes where on_error says": (
+        Stage.WORK, CAREFUL, {}, Raised(BOOM), move(CAREFUL, "error")),
+    "an error that leads back is counted like any loop": (
+        Stage.WORK, STUBBORN, {"counters": {"a/error": DEFAULT_BOUND}}, Raised(BOOM), Limit),
+    "approvers see only what was checked": (
+        Stage.CHECK, TESTED, {"outcome": OK}, ConditionsMet(), Proceed(Stage.GATE)),
+    "what has no gate leaves by its outcome": (
+        Stage.CHECK, TESTED, {"outcome": FAIL}, ConditionsMet(), move(TESTED, "fail")),
+    "what does not hold is tried again": (
+        Stage.CHECK, TESTED, {"outcome": OK}, ConditionsBroken("not so"), Retry("not so")),
+    "then a human may accept it as it is": (
+        Stage.CHECK, TESTED, {"outcome": OK, "attempt": 2}, ConditionsBroken("not so"),
+        Wait("not so", ("retry", "accept", "stop"))),
+    "what could not be checked has not passed": (
+        Stage.CHECK, TESTED, {"outcome": OK}, Raised(BOOM), BROKE),
+    "words at a gate go to the next step": (
+        Stage.GATE, GATED, {"outcome": OK}, Chosen("again", "shorter"),
+        move(GATED, "gate:again", "a", "shorter")),
+    "an empty text is no feedback": (
+        Stage.GATE, GATED, {"outcome": OK}, Chosen("again", ""), move(GATED, "gate:again", "a")),
+    "an option may end the run": (
+        Stage.GATE, GATED, {"outcome": OK}, Chosen("yes", "well done"),
+        Finish(Status.COMPLETED, StepDecided("well done"), edge(GATED, "a", "gate:yes"))),
+    "humans can loop too": (
+        Stage.GATE, GATED, {"outcome": OK, "counters": {"a/gate:again": 2}}, Chosen("again"),
+        Limit),
+    "accepted work without a choice continues": (
+        Stage.GATE, GATED, {"outcome": FAIL}, ConditionsMet(), move(GATED, "fail")),
+    "guidance is in the next prompt": (
+        Stage.ESCALATED, PLAIN, {}, Chosen("retry", "be brief"),
+        Retry("be brief", by_human=True)),
+    "a retry needs no words": (
+        Stage.ESCALATED, PLAIN, {}, Chosen("retry"),
+        Retry("a human requested a retry", by_human=True)),
+    "the problem stays known": (
+        Stage.ESCALATED, PLAIN, {"problem": "no chapters"}, Chosen("retry"),
+        Retry("no chapters", by_human=True)),
+    "guidance is added to it": (
+        Stage.ESCALATED, PLAIN, {"problem": "no chapters"}, Chosen("retry", "look in part 2"),
+        Retry(FEEDBACK, by_human=True)),
+    "what is accepted still has to pass the gate": (
+        Stage.ESCALATED, PLAIN, {"outcome": OK}, Chosen("accept"), Proceed(Stage.GATE)),
+    "a stop is a rejection": (
+        Stage.ESCALATED, PLAIN, {}, Chosen("stop", "hopeless", "ann"),
+        Finish(Status.REJECTED, Rejected("ann", "hopeless"))),
+    "exactly the bound that was reached is lifted": (
+        Stage.ESCALATED, PLAIN, {"outcome": OK, "edge_key": "a/iterate"}, Chosen("continue"),
+        Lift("a/iterate")),
+    "or the limit on rounds": (
+        Stage.ESCALATED, PLAIN, {"outcome": OK, "edge_key": ROUNDS}, Chosen("continue"),
+        Lift(ROUNDS)),
+}  # fmt: skip
 
-    GATED = flow(StepDef("a", gate=SHIP, next={FAIL: "b"}), StepDef("b", next={OK: None}))
 
-    def test_an_option_leads_where_it_says(self) -> None:
-        """What the human wrote goes to the next step."""
-        position = at(self.GATED, Stage.GATE, outcome=OK)
+@table(("stage", "workflow", "more", "fact", "decision"), DECISIONS)
+def test_a_fact_leads_where_the_rules_say(
+    stage: Stage, workflow: Workflow, more: dict[str, Any], fact: Fact, decision: Any
+) -> None:
+    """The names of the cases say why; a wrong row would skip a check or a human."""
+    found = decide(at(workflow, stage, **more), fact)
 
-        assert decide(position, Chosen("again", "shorter")) == Move(
-            edge(self.GATED, "a", "gate:again"), "a", 1, (), "shorter"
-        )
-        assert decide(position, Chosen("yes", "well done")) == Finish(
-            Status.COMPLETED, StepDecided("well done"), edge(self.GATED, "a", "gate:yes")
-        )
-
-    def test_a_choice_without_words_gives_no_feedback(self) -> None:
-        """An empty text is no feedback."""
-        decision = decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("again", ""))
-
-        assert isinstance(decision, Move)
-        assert decision.feedback is None
-
-    def test_an_option_that_is_not_there_finalises_nothing(self) -> None:
-        """A damaged answer must not pass for an approval."""
-        with pytest.raises(EngineError, match="has no option 'maybe'"):
-            decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("maybe"))
-
-    def test_an_option_back_into_the_work_is_bounded(self) -> None:
-        """Humans can loop too."""
-        position = at(self.GATED, Stage.GATE, outcome=OK, counters={"a/gate:again": 2})
-
-        assert isinstance(decide(position, Chosen("again")), Limit)
-
-    def test_without_a_choice_the_step_is_left_by_its_outcome(self) -> None:
-        """Work that was accepted in an escalation, or has no gate, continues."""
-        assert decide(at(self.GATED, Stage.GATE, outcome=FAIL), ConditionsMet()) == Move(
-            edge(self.GATED, "a", "fail"), "b", 1
-        )
-
-    def test_a_step_is_never_left_without_an_outcome(self) -> None:
-        """Without an outcome there is no edge to take."""
-        with pytest.raises(EngineError, match="left without an outcome"):
-            decide(at(self.GATED, Stage.GATE), ConditionsMet())
+    assert isinstance(found, Limit) if decision is Limit else found == decision
 
 
-class TestEscalated:
-    """ESCALATED: retries are used up."""
+@pytest.mark.parametrize(
+    ("stage", "more", "fact", "problem"),
+    [
+        (Stage.WORK, {}, Returned(SKIP), "'a' ended with outcome 'skip'.*edges: "),
+        (Stage.GATE, {"outcome": OK}, Chosen("maybe"), "has no option 'maybe'"),
+        (Stage.GATE, {}, ConditionsMet(), "left without an outcome"),
+    ],
+    ids=["a guessed edge", "a damaged answer", "no outcome"],
+)
+def test_nothing_is_guessed(stage: Stage, more: dict[str, Any], fact: Fact, problem: str) -> None:
+    """A guess would lead to a step that no one intended, or pass for an approval."""
+    with pytest.raises((EngineError, UnmappedOutcome), match=problem):
+        decide(at(PLAIN if stage is Stage.WORK else GATED, stage, **more), fact)
 
-    def at(self, **more: Any) -> Position:
-        return at(PLAIN, Stage.ESCALATED, attempt=2, **more)
 
-    def test_retry_opens_another_attempt_with_guidance(self) -> None:
-        """What the human wrote is in the next prompt."""
-        assert decide(self.at(), Chosen("retry", "be brief")) == Retry("be brief", by_human=True)
-        assert decide(self.at(), Chosen("retry")) == Retry(
-            "a human requested a retry", by_human=True
-        )
-
-    def test_what_a_human_writes_is_added_to_the_problem_and_does_not_replace_it(self) -> None:
-        """The worker has to know what was wrong as well."""
-        position = self.at(problem="no chapters")
-
-        assert decide(position, Chosen("retry")) == Retry("no chapters", by_human=True)
-        assert decide(position, Chosen("retry", "look in part 2")) == Retry(
-            "no chapters\nA human wrote: look in part 2", by_human=True
-        )
-
-    def test_accept_takes_the_result_as_it_is(self) -> None:
-        """It still has to pass the gate."""
-        assert decide(self.at(outcome=OK), Chosen("accept")) == Proceed(Stage.GATE)
-
-    def test_stop_rejects_the_run(self) -> None:
-        """Not completed, not failed: a human rejected it."""
-        assert decide(self.at(), Chosen("stop", "hopeless", "ann")) == Finish(
-            Status.REJECTED, Rejected("ann", "hopeless")
-        )
-
-    @pytest.mark.parametrize("limit", ["a/iterate", ROUNDS])
-    def test_continue_lifts_exactly_the_limit_that_was_reached(self, limit: str) -> None:
-        """Other counters stay."""
-        assert decide(self.at(outcome=OK, edge_key=limit), Chosen("continue")) == Lift(limit)
-
-    @pytest.mark.parametrize(
-        ("more", "offered"),
-        [
-            ({}, ("retry", "stop")),
-            ({"outcome": OK}, ("retry", "accept", "stop")),
-            ({"outcome": OK, "edge_key": "a/iterate"}, ("continue", "stop")),
-        ],
-        ids=["without a result", "with a result", "at a limit"],
-    )
-    def test_nothing_is_taken_for_an_answer_that_was_not_offered(
-        self, more: dict[str, Any], offered: tuple[str, ...]
-    ) -> None:
-        """`accept` without a result, or an unknown word, must not move the run."""
-        assert answers(self.at(**more)) == offered
-        for word in {"retry", "accept", "stop", "continue", "yes", ""} - set(offered):
-            with pytest.raises(EngineError, match="is not an option"):
-                decide(self.at(**more), Chosen(word))
+@pytest.mark.parametrize(
+    ("more", "offered"),
+    [
+        ({}, ("retry", "stop")),
+        ({"outcome": OK}, ("retry", "accept", "stop")),
+        ({"outcome": OK, "edge_key": "a/iterate"}, ("continue", "stop")),
+    ],
+    ids=["without a result", "with a result", "at a limit"],
+)
+def test_nothing_is_taken_for_an_answer_that_was_not_offered(
+    more: dict[str, Any], offered: tuple[str, ...]
+) -> None:
+    """`accept` without a result, or an unknown word, must not move the run."""
+    assert answers(at(PLAIN, Stage.ESCALATED, attempt=2, **more)) == offered
+    for word in {"retry", "accept", "stop", "continue", "yes", ""} - set(offered):
+        with pytest.raises(EngineError, match="is not an option"):
+            decide(at(PLAIN, Stage.ESCALATED, attempt=2, **more), Chosen(word))
 
 
 class TestLeaving:

@@ -8,7 +8,7 @@ from signoff.core.args import UNDECLARED, Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.run_state import RunState
-from signoff.core.step import Edge, Gate, GateOption, StepDef
+from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand, StepOutput
 from signoff.core.workflow import Workflow, checked_result
 from signoff.errors import (
@@ -74,34 +74,6 @@ def test_validation_can_be_left_out() -> None:
         Workflow("x", broken)
 
 
-def test_parameters_are_read_off_every_step() -> None:
-    """Steps without a function of their own have none."""
-    assert {step: list(params) for step, params in FLOW.params.items()} == {
-        "plan": ["mode"],
-        "do": [],
-        "wait": [],
-        "say": [],
-    }
-
-
-def test_a_parameter_one_step_requires_may_have_a_default_in_another() -> None:
-    """Then the default serves both."""
-
-    def needs(ctx: StepContext, topic: str) -> Result:
-        return Outcome.OK, {}
-
-    def has(ctx: StepContext, topic: str = "tea") -> Result:
-        return Outcome.OK, {}
-
-    flow = Workflow(
-        "x",
-        StepDef("a", handler=needs, next={Outcome.OK: "b"}),
-        StepDef("b", handler=has, next={Outcome.OK: None}),
-    )
-
-    assert flow.bind({}) == {"topic": "tea"}
-
-
 def test_what_only_workers_have_to_know_may_be_missing_at_the_start() -> None:
     """A run could not start otherwise: its worker finds out later."""
 
@@ -137,26 +109,6 @@ def test_a_run_keeps_parameters_that_only_earlier_versions_accepted() -> None:
     assert flow.correct({"topic": "lake"}, state) == {"topic": "lake"}
 
 
-def test_steps_that_declare_a_parameter_alike_share_its_value() -> None:
-    """It is checked once and reaches both."""
-
-    def one(ctx: StepContext, n: int = 1) -> Result:
-        return Outcome.OK, {"one": n}
-
-    def other(ctx: StepContext, n: int = 1) -> Result:
-        return Outcome.OK, {"other": n}
-
-    flow = Workflow(
-        "x",
-        StepDef("a", handler=one, next={Outcome.OK: "b"}),
-        StepDef("b", handler=other, next={Outcome.OK: None}),
-    )
-
-    assert flow.bind({"n": "5"}) == {"n": 5}
-    assert flow.run("a", n=5).state == {"one": 5}
-    assert flow.run("b", n=5).state == {"other": 5}
-
-
 def test_one_step_can_be_evaluated_by_hand() -> None:
     """It returns the result and the next step, and starts no run."""
     assert FLOW.run("plan", state={"topic": "tea", "n": 1}) == StepOutput(
@@ -168,14 +120,6 @@ def test_one_step_can_be_evaluated_by_hand() -> None:
         next="do",
         next_command=NextCommand("flow", "do", 2),
     )
-
-
-@pytest.mark.parametrize(("step", "mode"), [("plan", "quick"), ("say", "full")])
-def test_where_the_run_would_end_nothing_comes_next(step: str, mode: str) -> None:
-    """A coding agent stops asking for steps then."""
-    output = FLOW.run(step, mode=mode)
-
-    assert output.next is None
 
 
 def test_a_step_without_a_function_is_simply_done() -> None:
@@ -249,18 +193,6 @@ def test_a_right_result_is_taken_as_it_is(outcome: Outcome, kind: type) -> None:
     assert checked_result("draft", kind([outcome, {"a": 1}])) == (outcome, {"a": 1})
 
 
-def test_the_defaults_of_a_step_are_the_careful_ones() -> None:
-    """One retry with feedback, then a human; approved completes and rejected rejects."""
-    step = StepDef("a")
-
-    assert (step.retries, step.timeout, step.gate, step.on_error) == (1, None, None, None)
-    assert Edge("b") == Edge("b", None, False, "end", False)
-    assert list(Gate("?").options) == [
-        GateOption("approve", None),
-        GateOption("reject", End.REJECTED),
-    ]
-
-
 def missing(path: str) -> str:
     return "" if path.startswith("here/") else f"{path!r} does not exist"
 
@@ -329,12 +261,6 @@ def test_parameters_declared_as_data_are_part_of_the_digest() -> None:
     assert len({plain.digest, one.digest, two.digest}) == 3
     assert one.digest == reworded.digest
     assert plain.digest == declared(["topic"]).digest
-
-
-def test_a_parameter_that_cannot_work_is_a_problem_of_the_definition() -> None:
-    """Otherwise every run with the default would fail."""
-    with pytest.raises(InvalidWorkflow, match="default of parameter 'depth'"):
-        declared([Param("depth", int, default="deep")])
 
 
 def test_a_correction_does_not_check_again_what_the_run_was_started_with() -> None:

@@ -92,21 +92,6 @@ def by_id(spans: Sequence[Span]) -> dict[int, Span]:
     return {each[2]: each for each in spans}
 
 
-def test_three_processes_send_one_trace_which_is_that_of_the_export() -> None:
-    """The first is killed, the second waits for a human, the third ends the run."""
-    events = journal()
-    spans: list[Span] = []
-    for begin, end in ((0, 5), (5, 12), (12, len(events))):
-        process = Process(events[:begin])
-        process.record(events[begin:end])
-        spans += process.sent()
-
-    assert by_id(spans) == by_id(exported(events))
-    assert len({span[1] for span in spans}) == 1
-    # The span that ended just before the kill is sent again: it may have been lost.
-    assert len(spans) == len(exported(events)) + 1
-
-
 def test_a_process_killed_at_any_commit_leaves_the_same_trace() -> None:
     """Whatever was sent before the kill and after it adds up to the export."""
     events = journal()
@@ -117,19 +102,6 @@ def test_a_process_killed_at_any_commit_leaves_the_same_trace() -> None:
         rescuer.record(events[kill:])
 
         assert by_id([*killed.sent(), *rescuer.sent()]) == expected, kill
-
-
-def test_what_a_killed_process_had_not_sent_is_sent_by_the_next() -> None:
-    """The batch in its memory is gone, but it held no more than the last minute."""
-    events = journal()
-    rescuer = Process(events[:8])
-    rescuer.record(events[8:])
-
-    spans = list(rescuer.sent())
-
-    (again,) = [span for span in spans if span[0] == "chat opus"]
-    assert again[7]["signoff.effect.try"] == 3
-    assert len(spans) == len(exported(events)) - 2
 
 
 def test_notices_that_were_lost_are_read_from_the_journal() -> None:

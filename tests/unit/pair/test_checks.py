@@ -20,8 +20,8 @@ def test_a_check_finds_what_breaks_its_rule(rule: str, good: str, bad: str) -> N
     """Checks take the place of a reviewer, so they must be exact."""
     check = parse_check(rule)
 
-    assert check.problem(good) == ""
-    assert check.problem(bad).endswith(".")
+    assert check(good) == ""
+    assert check(bad).endswith(".")
 
 
 @pytest.mark.parametrize(

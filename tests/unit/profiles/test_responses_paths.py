@@ -39,15 +39,6 @@ def test_a_path_that_leaves_the_folder_or_hides_is_refused(path: str) -> None:
         check_artifact_path(path)
 
 
-def test_protected_file_names_are_refused_in_every_folder() -> None:
-    """Some names mean something to the tools that come later."""
-    for path in ("pom.xml", "a/POM.xml", "a\\b\\pom.XML"):
-        with pytest.raises(ValueError, match="is protected"):
-            check_artifact_path(path, protected={"pom.xml"})
-
-    assert check_artifact_path("pom.xml/a", protected={"pom.xml"}) == "pom.xml/a"
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -11,7 +11,7 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.effects import EffectId
-from signoff.core.outcome import Outcome
+from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Handler, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
@@ -21,6 +21,10 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import Commit, CommitResult, Store
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
 
 DISK_FULL = WriteFailed("the disk is full")
 
@@ -56,6 +60,13 @@ class EngineFixture:
         with pytest.raises(WriteFailed) as died:
             await self.start(workflow)
         assert str(died.value) == str(DISK_FULL)
+
+    async def answered(self, workflow: Workflow, value: Any = "yes", text: str = "") -> RunResult:
+        """Starts the run, answers its only request, and resumes it in a new process."""
+        waiting = await self.start(workflow)
+        assert waiting.status is Status.WAITING, waiting.reason
+        self.answer(value, text)
+        return await self.resume(workflow)
 
     def answer(self, value: Any, text: str = "", *, number: int | None = None) -> None:
         """Answers the only open request, or the one of that number."""

@@ -1,13 +1,12 @@
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
@@ -26,10 +25,8 @@ from signoff.runtime.services import AgentLimits, Backoff
 from signoff.runtime.store_port import Owner, RunId
 from signoff.testing import ScriptedAgent
 from tests.patience import SkippingLoop, until
-from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
+from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 DOLLAR = Usage(tokens_in=10, tokens_out=20, usd=1.0)
 
 
@@ -139,7 +136,7 @@ async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(
 ) -> None:
     """No one has to watch it; `resume --due` continues the run."""
     until = datetime.fromtimestamp(bench.clock.now() + 7200, UTC)
-    bench.agent.on("Write.", AgentQuota("5 hour limit", until=until), "hello")
+    bench.agent.on("Write.", AgentQuota("5 hour limit", until=until), Reply("hello", usage=DOLLAR))
 
     parked = await bench.start(WRITE)
 
@@ -149,7 +146,12 @@ async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(
     assert [r.name for r in bench.store.rows(due_before=until.timestamp())] == ["run"]
     assert row.owner is None
     bench.clock.advance(7200)
-    assert (await bench.resume(WRITE)).state == {"draft": "hello"}
+    result = await bench.resume(WRITE)
+    assert result.state == {"draft": "hello"}
+    # Nothing was worked meanwhile, so neither money nor a round is counted.
+    assert (parked.spend.usd, parked.iteration) == (0.0, 1)
+    assert (result.spend.usd, result.iteration) == (1.0, 1)
+    assert bench.events(ev.AttemptFailed) == []
 
 
 async def test_out_of_quota_without_a_time_is_tried_again_after_a_while(
@@ -161,18 +163,6 @@ async def test_out_of_quota_without_a_time_is_tried_again_after_a_while(
     parked = await bench.start(WRITE)
 
     assert parked.due_at == bench.clock.now() + QUOTA_PAUSE_SECONDS
-
-
-async def test_running_out_of_quota_costs_neither_money_nor_a_round(bench: EngineFixture) -> None:
-    """Nothing was worked, so nothing is counted."""
-    bench.agent.on("Write.", AgentQuota("no credits"), Reply("hello", usage=DOLLAR))
-
-    parked = await bench.start(WRITE)
-    result = await bench.resume(WRITE)
-
-    assert (parked.spend.usd, parked.iteration) == (0.0, 1)
-    assert (result.spend.usd, result.iteration) == (1.0, 1)
-    assert bench.events(ev.AttemptFailed) == []
 
 
 async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_only_it(
@@ -200,8 +190,10 @@ async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_on
 # Calls that are cut off
 
 
-async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: EngineFixture) -> None:
-    """The provider may bill it; the run says it does not know."""
+async def test_a_call_stopped_with_its_run_is_repeated_and_its_cost_unknown(
+    bench: EngineFixture,
+) -> None:
+    """The provider may bill it; the run says it does not know, and loses nothing."""
 
     async def hang(_request: AgentRequest) -> str:
         bench.engine.interrupt()
@@ -211,28 +203,13 @@ async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: Engine
     bench.agent.on("Write.", hang, "hello")
 
     stopped = await bench.start(WRITE)
+    result = await bench.resume(WRITE)
 
+    assert (result.state, result.spend.calls) == ({"draft": "hello"}, 2)
     assert stopped.status is Status.INTERRUPTED
     assert stopped.spend.calls == 1
     assert stopped.spend.usd is None
     assert stopped.spend.tokens is None
-
-
-async def test_a_call_stopped_with_its_run_is_repeated_on_resume(bench: EngineFixture) -> None:
-    """Ctrl-C loses nothing that was finished, and nothing else."""
-
-    async def hang(_request: AgentRequest) -> str:
-        bench.engine.interrupt()
-        await asyncio.Event().wait()
-        return ""
-
-    bench.agent.on("Write.", hang, "hello")
-
-    await bench.start(WRITE)
-    result = await bench.resume(WRITE)
-
-    assert result.state == {"draft": "hello"}
-    assert result.spend.calls == 2
 
 
 async def test_a_call_that_takes_too_long_is_cut_off(
@@ -335,44 +312,20 @@ async def test_every_further_try_counts_against_the_rate() -> None:
     assert [later - starts[0] for later in starts] == [0, 60, 120]
 
 
-async def test_an_agent_that_passes_a_request_on_holds_a_slot_of_the_other() -> None:
-    """The other agent's limits apply, no matter which agent passes the request on."""
+async def test_an_agent_that_passes_a_request_on_waits_for_a_slot_outside_of_its_own_time() -> None:
+    """The other agent's limits apply, and a call that was not sent yet is not late."""
+    loop = SkippingLoop()
     waiting: list[bool] = []
 
     class Delegate:
         async def ask(self, request: AgentRequest, call: Call) -> Reply:
             async with call.slot("claude"), call.slot("an agent without limits"):
                 waiting.append(True)
-                await asyncio.sleep(0)
-                assert waiting.pop()
-                assert not waiting, "two were let in at once"
-            return Reply(request.prompt)
-
-    bench = EngineFixture(
-        agents={"claude": ScriptedAgent(), "lazy": Delegate()},
-        agent_limits={"claude": AgentLimits(concurrency=1)},
-    )
-
-    async def work(ctx: StepContext) -> Work:
-        await asyncio.gather(*(ctx.ask("lazy", name, key=name) for name in "abc"))
-        return OK, {}
-
-    result = await bench.start(one_step(work))
-    await bench.close()
-
-    assert result.ok, result.reason
-
-
-async def test_waiting_for_a_slot_of_another_agent_does_not_count_as_time_to_answer() -> None:
-    """Calls that were never sent were reported as not answered in time."""
-    loop = SkippingLoop()
-
-    class Delegate:
-        async def ask(self, request: AgentRequest, call: Call) -> Reply:
-            async with call.slot("claude"):
                 # Each takes most of its own time, and all of them together much more.
                 loop.skip(40)
                 await asyncio.sleep(0)
+                assert waiting.pop()
+                assert not waiting, "two were let in at once"
             return Reply(request.prompt)
 
     bench = EngineFixture(

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -7,15 +8,13 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.ports import idempotency_key
-from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
+from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 KEY = idempotency_key("run", "work", 1, 1, "ask#1")
 TRUE = [sys.executable, "-c", "print('ran')"]
 
@@ -42,21 +41,11 @@ async def test_a_call_in_doubt_is_made_again_by_default(bench: EngineFixture) ->
     result = await bench.resume(workflow)
 
     assert result.state == {"draft": "hello"}
-    assert [call.attempt for call in bench.agent.calls] == [1, 2]
-    assert len({call.idempotency_key for call in bench.agent.calls}) == 1
-
-
-async def test_what_the_lost_call_cost_is_unknown(bench: EngineFixture) -> None:
-    """The call was made, and its cost is unknown."""
-    bench.agent.on("Write.", "lost", "hello")
-    workflow = asking()
-
-    await in_doubt(bench, workflow)
-    result = await bench.resume(workflow)
-
     entry = only(bench.store.ledger(bench.store.row("run").id))
     assert (result.spend.calls, result.spend.usd) == (2, None)
     assert (entry.calls, entry.unknown_usd, entry.unknown_tokens) == (2, 1, 1)
+    assert [call.attempt for call in bench.agent.calls] == [1, 2]
+    assert len({call.idempotency_key for call in bench.agent.calls}) == 1
 
 
 async def test_a_call_in_doubt_can_count_as_failed(bench: EngineFixture) -> None:
@@ -90,45 +79,30 @@ async def test_an_edit_in_doubt_goes_to_a_human(
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_human_can_have_it_run_again(bench: EngineFixture) -> None:
-    """They looked, and nothing had happened yet."""
+@pytest.mark.parametrize(
+    ("answer", "state", "reason", "calls"),
+    [
+        (("rerun",), {"draft": "hello"}, "", 2),
+        (("done", "found in the editor"), {"draft": "found in the editor"}, "", 1),
+        (("failed", "only half the files"), {}, "only half the files", 1),
+    ],
+)
+async def test_a_human_who_looked_decides_what_became_of_it(
+    bench: EngineFixture, answer: tuple[str, ...], state: Any, reason: str, calls: int
+) -> None:
+    """Nothing had happened yet, the work was there, or it was half done."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking(on_crash="ask")
     await in_doubt(bench, workflow)
     await bench.resume(workflow)
 
-    bench.answer("rerun")
+    bench.answer(*answer)
     result = await bench.resume(workflow)
 
-    assert result.state == {"draft": "hello"}
-
-
-async def test_a_human_can_mark_it_as_done_with_its_result(bench: EngineFixture) -> None:
-    """They looked, and the work was there."""
-    bench.agent.on("Write.", "lost")
-    workflow = asking(on_crash="ask")
-    await in_doubt(bench, workflow)
-    await bench.resume(workflow)
-
-    bench.answer("done", "found in the editor")
-    result = await bench.resume(workflow)
-
-    assert result.state == {"draft": "found in the editor"}
+    assert (result.state, result.reason) == (state, reason)
+    assert result.status is (Status.FAILED if reason else Status.COMPLETED)
     assert result.spend.usd is None
-    assert len(bench.agent.calls) == 1
-
-
-async def test_a_human_can_mark_it_as_failed(bench: EngineFixture) -> None:
-    """They looked, and it was half done."""
-    bench.agent.on("Write.", "lost")
-    workflow = asking(on_crash="ask")
-    await in_doubt(bench, workflow)
-    await bench.resume(workflow)
-
-    bench.answer("failed", "only half the files")
-    result = await bench.resume(workflow)
-
-    assert (result.status, result.reason) == (Status.FAILED, "only half the files")
+    assert len(bench.agent.calls) == calls
 
 
 async def test_a_second_crash_asks_again(bench: EngineFixture) -> None:
@@ -166,49 +140,45 @@ async def test_commands_are_asked_about_by_default(bench: EngineFixture) -> None
     assert result.state == {"reply": "saw it myself"}
 
 
-async def test_a_late_reply_of_the_runner_before_is_used(bench: EngineFixture) -> None:
-    """It lost its run while the call was in progress, and stored the paid reply."""
+QUOTA_BACK = 4e9
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "reason"),
+    [
+        ({"reply": {"text": "late"}, "usage": {"usd": 0.5}}, Status.COMPLETED, ""),
+        (
+            {"error": {"type": "AgentAuth", "message": "not logged in"}},
+            Status.FAILED,
+            "not logged in",
+        ),
+        (
+            {"error": {"type": "AgentQuota", "message": "no quota", "until": QUOTA_BACK}},
+            Status.PARKED,
+            "no quota",
+        ),
+    ],
+    ids=["reply", "failure", "no quota"],
+)
+async def test_what_the_runner_before_heard_late_is_used(
+    bench: EngineFixture, outcome: dict[str, Any], status: Status, reason: str
+) -> None:
+    """It lost its run while the call was in progress, and stored what was paid for."""
     bench.agent.on("Write.", "lost")
     workflow = asking()
     await in_doubt(bench, workflow)
-    run = bench.store.row("run").id
-    outcome = '{"reply": {"text": "late"}, "error": null, "usage": {"usd": 0.5}}'
-    bench.store.keep_late(run, KEY, 1, outcome)
+    late = json.dumps({"reply": None, "error": None, "usage": None} | outcome)
+    bench.store.keep_late(bench.store.row("run").id, KEY, 1, late)
 
     result = await bench.resume(workflow)
 
-    assert result.state == {"draft": "late"}
-    assert (result.spend.calls, result.spend.known_usd) == (1, 0.5)
+    assert result.status is status
+    assert reason in result.reason
+    assert result.due_at == (QUOTA_BACK if status is Status.PARKED else None)
     assert len(bench.agent.calls) == 1
-
-
-async def test_a_late_failure_of_the_runner_before_is_a_failure(bench: EngineFixture) -> None:
-    """Its error is as much an answer as a reply."""
-    bench.agent.on("Write.", "lost")
-    workflow = asking()
-    await in_doubt(bench, workflow)
-    error = '{"type": "AgentAuth", "message": "not logged in"}'
-    outcome = f'{{"reply": null, "error": {error}, "usage": null}}'
-    bench.store.keep_late(bench.store.row("run").id, KEY, 1, outcome)
-
-    result = await bench.resume(workflow)
-
-    assert (result.status, result.reason) == (Status.FAILED, "not logged in")
-
-
-async def test_a_late_report_of_an_empty_quota_parks_the_run(bench: EngineFixture) -> None:
-    """A quota that comes back by itself must not fail the run, whichever runner noticed it."""
-    bench.agent.on("Write.", "lost", "hello")
-    workflow = asking()
-    await in_doubt(bench, workflow)
-    until = bench.clock.now() + 60
-    error = f'{{"type": "AgentQuota", "message": "no quota", "until": {until}}}'
-    outcome = f'{{"reply": null, "error": {error}, "usage": null}}'
-    bench.store.keep_late(bench.store.row("run").id, KEY, 1, outcome)
-
-    result = await bench.resume(workflow)
-
-    assert (result.status, result.due_at) == (Status.PARKED, until)
+    if status is Status.COMPLETED:
+        assert result.state == {"draft": "late"}
+        assert (result.spend.calls, result.spend.known_usd) == (1, 0.5)
 
 
 async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(

@@ -12,7 +12,7 @@ from signoff.core import events as ev
 from signoff.core.args import Arg
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.core.spend import Limits
 from signoff.core.step import StepDef
@@ -31,10 +31,7 @@ from signoff.runtime.runner import STOP_POLL_SECONDS
 from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store, StoredRun
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, chain, one_step, only
 
 
 async def wait(ctx: StepContext) -> Work:
@@ -119,33 +116,22 @@ async def test_a_name_that_is_taken_is_refused_with_a_remedy(bench: EngineFixtur
     assert len(bench.store.rows()) == 1
 
 
-# Resuming
-
-
-async def test_a_run_driven_elsewhere_is_refused_at_once(
-    bench: EngineFixture, other: Engine
+@pytest.mark.parametrize("here", [True, False], ids=["this engine", "another process"])
+async def test_a_run_in_progress_is_refused_at_once(
+    bench: EngineFixture, other: Engine, here: bool
 ) -> None:
     """Two runners on one run would pay for everything twice."""
     hanging = Hanging(bench)
     await hanging.has_started()
 
     with pytest.raises(RunBusy, match="'run'"):
-        await other.resume("run", one_step(ask))
+        await (bench.engine if here else other).resume("run", one_step(ask))
 
     hanging.let_go.set()
     assert (await hanging.task).ok
 
 
-async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: EngineFixture) -> None:
-    """A server asked twice for the same run must not fence itself."""
-    hanging = Hanging(bench)
-    await hanging.has_started()
-
-    with pytest.raises(RunBusy, match="'run'"):
-        await bench.engine.resume("run", one_step(ask))
-
-    hanging.let_go.set()
-    assert (await hanging.task).ok
+# Resuming
 
 
 # Changed definitions
@@ -163,18 +149,25 @@ def version(number: int) -> Workflow:
     return one_step([first, second][number - 1])
 
 
-async def test_a_changed_definition_is_refused_with_both_digests(bench: EngineFixture) -> None:
+async def test_a_changed_definition_is_refused_with_both_digests_until_it_is_adopted(
+    bench: EngineFixture,
+) -> None:
     """A run must not silently continue under other rules than it started with."""
     await bench.start(version(1))
     bench.answer("yes")
 
     with pytest.raises(DefinitionChanged) as refused:
         await bench.resume(version(2))
+    result = await bench.resume(version(2), adopt=True)
 
     assert version(1).digest[:12] in str(refused.value)
     assert version(2).digest[:12] in str(refused.value)
     assert refused.value.remedies == (Resume("run", adopt=True),)
-    assert (await bench.resume(version(1))).state == {"version": 1}
+    row = bench.store.row("run")
+    assert result.state == {"version": 2}
+    assert row.definition == version(2).digest
+    assert only(bench.events(ev.DefinitionAdopted)).definition == version(2).digest
+    assert bench.store.description(row.id) == version(2).definition_json
 
 
 async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixture) -> None:
@@ -187,20 +180,6 @@ async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixt
 
     assert f"belongs to workflow {version(1).name!r}, not to 'other'" in str(refused.value)
     assert refused.value.remedies == (PassOption("adopt"),)
-
-
-async def test_a_changed_definition_can_be_adopted(bench: EngineFixture) -> None:
-    """A failed run is resumed after its handler was fixed."""
-    await bench.start(version(1))
-    bench.answer("yes")
-
-    result = await bench.resume(version(2), adopt=True)
-
-    row = bench.store.row("run")
-    assert result.state == {"version": 2}
-    assert row.definition == version(2).digest
-    assert only(bench.events(ev.DefinitionAdopted)).definition == version(2).digest
-    assert bench.store.description(row.id) == version(2).definition_json
 
 
 def asking(prompt: str, *items: str) -> Workflow:
@@ -218,32 +197,32 @@ def asking(prompt: str, *items: str) -> Workflow:
     return one_step(handler)
 
 
-async def test_a_step_that_makes_another_request_now_starts_over(bench: EngineFixture) -> None:
-    """Changing the rules of a waiting run must not leave it stuck forever."""
+@pytest.mark.parametrize(
+    ("old", "new", "texts"),
+    [
+        (("old",), ("new",), ["new it"]),
+        (
+            ("look at", "a", "b"),
+            ("look at", "b", "c", "a"),
+            ["look at b", "look at c", "look at a"],
+        ),
+    ],
+    ids=["another request", "other items"],
+)
+async def test_a_step_that_asks_for_something_else_now_starts_over(
+    bench: EngineFixture, old: tuple[str, ...], new: tuple[str, ...], texts: list[str]
+) -> None:
+    """Nothing recorded is taken for another item's, and changed rules leave no run stuck."""
     bench.agent.on("", lambda request: request.prompt)
-    await bench.start(asking("old"))
+    await bench.start(asking(*old))
 
-    waiting = await bench.resume(asking("new"), adopt=True)
+    waiting = await bench.resume(asking(*new), adopt=True)
     bench.answer("yes")
-    result = await bench.resume(asking("new"))
+    result = await bench.resume(asking(*new))
 
     assert waiting.status is Status.WAITING
-    assert result.state == {"texts": ["new it"]}
+    assert result.state == {"texts": texts}
     assert len(bench.events(ev.AttemptReplaced)) == 1
-    assert bench.agent.prompts == ["old it", "new it"]
-
-
-async def test_a_fan_out_over_other_items_starts_over(bench: EngineFixture) -> None:
-    """A result that was recorded for one item must never be taken for another's."""
-    bench.agent.on("", lambda request: request.prompt)
-    await bench.start(asking("look at", "a", "b"))
-
-    waiting = await bench.resume(asking("look at", "b", "c", "a"), adopt=True)
-    bench.answer("yes")
-    result = await bench.resume(asking("look at", "b", "c", "a"))
-
-    assert waiting.status is Status.WAITING
-    assert result.state == {"texts": ["look at b", "look at c", "look at a"]}
 
 
 async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(
@@ -295,39 +274,20 @@ async def test_a_run_at_rest_is_cancelled_here(bench: EngineFixture) -> None:
     assert (await bench.resume(one_step(wait))).status is Status.CANCELLED
 
 
-async def test_a_run_of_this_engine_is_cancelled_where_it_is(bench: EngineFixture) -> None:
-    """The call in progress is ended, and finished work is not lost."""
+@pytest.mark.parametrize("here", [True, False], ids=["this engine", "another process"])
+async def test_a_run_in_progress_is_cancelled_where_it_is_and_waited_for(
+    bench: EngineFixture, other: Engine, here: bool
+) -> None:
+    """When `cancel` returns, no effect of the run is in progress, wherever it was driven."""
     hanging = Hanging(bench)
     await hanging.has_started()
 
-    status = await bench.engine.cancel("run", "enough")
+    status = await (bench.engine if here else other).cancel("run", "enough")
     result = await hanging.task
 
     assert status is Status.CANCELLED
     assert (result.status, result.reason) == (Status.CANCELLED, "enough")
     assert bench.store.row("run").status is Status.CANCELLED
-
-
-async def test_a_run_driven_elsewhere_is_asked_to_stop_and_waited_for(
-    bench: EngineFixture, other: Engine
-) -> None:
-    """When `cancel` returns, no effect of the run is in progress."""
-    hanging = Hanging(bench)
-    await hanging.has_started()
-
-    status = await other.cancel("run", "enough")
-
-    assert status is Status.CANCELLED
-    assert (await hanging.task).status is Status.CANCELLED
-
-
-async def test_a_dead_owners_run_is_cancelled_here(bench: EngineFixture, other: Engine) -> None:
-    """It cannot be asked any more."""
-    bench.agent.on("Write.", "lost")
-    await bench.start_and_die(one_step(ask), at=3)
-    _bury(bench)
-
-    assert await other.cancel("run", "gave up") is Status.CANCELLED
 
 
 class LooksTooEarly(WrappedStore):
@@ -427,8 +387,7 @@ async def test_a_program_of_a_dead_process_ends_when_its_run_is_cancelled(
     _bury(bench)
     ended = asyncio.create_task(asyncio.to_thread(sleeper.wait, 10))
 
-    await other.cancel("run", "gave up")
-
+    assert await other.cancel("run", "gave up") is Status.CANCELLED
     assert await ended != 0
 
 
@@ -541,19 +500,6 @@ async def test_a_program_asked_for_just_before_the_stop_is_never_started(
     # If it had been started, however briefly, a human would now be asked about it.
     assert (resumed.status, resumed.inbox) == (Status.COMPLETED, ())
     assert resumed.state == {"code": 0}
-
-
-async def test_an_interrupt_at_the_very_end_does_not_undo_the_end(bench: EngineFixture) -> None:
-    """The last step is done; the caller gets its result, not an exception."""
-
-    def work(_ctx: StepContext) -> Work:
-        asyncio.get_running_loop().call_soon(bench.engine.interrupt)
-        return OK, {}
-
-    result = await bench.start(one_step(work))
-
-    assert result.status in (Status.COMPLETED, Status.INTERRUPTED)
-    assert bench.store.row("run").status is result.status
 
 
 # The engine itself

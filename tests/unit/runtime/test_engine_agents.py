@@ -7,16 +7,11 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
-from signoff.core.spend import Limits
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import NotAllowed, UnknownName
-from signoff.runtime.dispatch import Dispatch
-from signoff.runtime.ports import Capabilities
+from signoff.errors import UnknownName
 from signoff.testing import ScriptedAgent
-from tests.unit.runtime.engine_fixture import EngineFixture
-
-OK = Outcome.OK
+from tests.unit.runtime.engine_fixture import OK, EngineFixture
 
 
 def asks(agent: str, brings: dict[str, Any]) -> Workflow:
@@ -40,9 +35,7 @@ async def test_an_agent_of_the_workflow_answers_in_its_runs_and_is_counted(
     own = agent("mine")
     flow = asks("own", {"own": own})
 
-    await bench.start(flow)
-    bench.answer("yes")
-    result = await bench.resume(flow)
+    result = await bench.answered(flow)
 
     assert result.state == {"replies": ["mine", "mine"]}
     assert (len(own.prompts), result.spend.calls) == (2, 2)
@@ -82,19 +75,6 @@ async def test_agents_can_be_switched_to_and_from_it(bench: EngineFixture) -> No
     assert result.state == {"replies": ["mine", "theirs"]}
     with pytest.raises(UnknownName, match=r"valid names: .*own"):
         await bench.engine.start(flow, name="other", switch={"claude": "owm"})
-
-
-async def test_a_limit_on_money_needs_its_price(bench: EngineFixture) -> None:
-    """Otherwise the limit could not be enforced."""
-
-    class Unpriced(ScriptedAgent):
-        capabilities = Capabilities(reports_price=False)
-
-    step = StepDef("work", handler=Dispatch("own", "Do it."), next={Outcome.DEFAULT: None})
-    flow = Workflow("flow", step, limits=Limits(usd=1), agents={"own": Unpriced()})
-
-    with pytest.raises(NotAllowed, match="price of a call of 'own' is unknown"):
-        await bench.start(flow)
 
 
 def test_agents_do_not_change_the_definition() -> None:

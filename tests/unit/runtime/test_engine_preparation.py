@@ -15,9 +15,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import BadHandlerResult, HandlerFailed, NotSerialisable, UsageError
 from signoff.runtime.environment import Secrets
 from signoff.store.rundir.files import RunFiles
-from tests.unit.runtime.engine_fixture import EngineFixture
-
-OK = Outcome.OK
+from tests.unit.runtime.engine_fixture import OK, EngineFixture
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:

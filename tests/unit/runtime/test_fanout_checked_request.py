@@ -1,19 +1,15 @@
 """Requests whose answers are checked: sent back with every problem, then decided by a human."""
 
-from typing import Any
-
 import pytest
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, StepContext
 from signoff.core.effects import ProductPrompt, Reply
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Choice, Question, Request
 from signoff.errors import AgentBadOutput, StepFailed, UsageError
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
 ASK = Choice("Not a number. What now?", ["retry", "zero"])
 
 
@@ -26,16 +22,6 @@ def number(reply: Reply) -> int:
 async def count(ctx: StepContext) -> Work:
     checked = await ctx.ask("claude", "How many?", read=number, otherwise=ASK)
     return OK, {"count": checked.value, "sent_back": list(checked.sent_back)}
-
-
-async def test_an_answer_that_can_be_read_is_returned_as_its_value(bench: EngineFixture) -> None:
-    """The good case must cost one call and no human."""
-    bench.agent.on("", "7")
-
-    result = await bench.start(one_step(count))
-
-    assert result.state == {"count": 7, "sent_back": []}
-    assert bench.agent.prompts == ["How many?"]
 
 
 async def test_a_bad_answer_is_sent_back_with_itself_and_all_its_problems(
@@ -60,12 +46,8 @@ async def test_a_human_decides_when_the_retry_did_not_help(
     """An unreadable answer must not count, and must not be requested forever."""
     bench.agent.on("Count the cats.", "7").on("", "many")
     workflow = one_step(count)
-    waiting = await bench.start(workflow)
+    result = await bench.answered(workflow, choice, "Count the cats." if choice == "retry" else "")
 
-    bench.answer(choice, "Count the cats." if choice == "retry" else "")
-    result = await bench.resume(workflow)
-
-    assert waiting.status is Status.WAITING
     assert result.status is Status.COMPLETED
     assert result.state["count"] == count_
     assert len(bench.agent.prompts) == (3 if choice == "retry" else 2)
@@ -121,19 +103,6 @@ async def test_what_a_human_is_asked_can_depend_on_the_answer(bench: EngineFixtu
     assert result.inbox[0].effect == "bad#1"
 
 
-async def test_a_checked_request_that_is_not_awaited_is_reported(bench: EngineFixture) -> None:
-    """The step would otherwise be done without the answer it asked for."""
-
-    async def work(ctx: StepContext) -> Work:
-        ctx.ask("claude", "How many?", read=number)
-        return OK, {}
-
-    result = await bench.start(one_step(work))
-
-    assert result.status is Status.FAILED
-    assert "write `await`" in result.reason
-
-
 async def item(ctx: StepContext, name: str) -> str:
     reply = await ctx.ask("claude", name)
     if reply.text == "bad":
@@ -181,25 +150,6 @@ async def test_what_an_operator_must_fix_is_no_question_about_items(bench: Engin
     assert "there is no database" in result.reason
 
 
-async def test_a_replay_of_a_checked_request_makes_no_call(bench: EngineFixture) -> None:
-    """Every try was paid for."""
-
-    async def work(ctx: StepContext) -> Work:
-        checked = await ctx.ask("claude", "How many?", read=number)
-        await ctx.wait(Question("Good?"))
-        return OK, {"count": checked.value}
-
-    bench.agent.on("not a number", "7").on("", "many")
-    workflow = one_step(work)
-    await bench.start(workflow)
-
-    bench.answer("yes")
-    result = await bench.resume(workflow)
-
-    assert result.state == {"count": 7}
-    assert len(bench.agent.prompts) == 2
-
-
 async def test_another_attempt_knows_the_answers_of_the_one_before_and_no_others(
     bench: EngineFixture,
 ) -> None:
@@ -215,10 +165,7 @@ async def test_another_attempt_knows_the_answers_of_the_one_before_and_no_others
 
     bench.agent.on("Write 1.", "one").on("Write 2.", "two").on("", "three")
     workflow = one_step(work)
-    await bench.start(workflow)
-    bench.answer("retry", "again")
-
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow, "retry", "again")
 
     assert result.status is Status.COMPLETED, result.reason
     assert seen == [
@@ -241,10 +188,7 @@ async def test_an_answer_that_does_not_fit_its_schema_is_quoted_in_the_retry(
 
     bench.agent.on("not accepted", {"count": 1}).on("", '{"cuont": 1}')
     workflow = one_step(work)
-    await bench.start(workflow)
-    bench.answer("yes")
-
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.state == {"value": {"count": 1}}
     _first, second = bench.agent.prompts

@@ -5,16 +5,12 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.core.step import Condition, HandlerFunction, HandlerObject, StepDef
-from signoff.core.workflow import Workflow
 from signoff.runtime.handlers import awaited, bound_handler, broken_conditions
 from signoff.runtime.suspension import WaitingForAnswer
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 
 def plain(ctx: StepContext, greeting: str = "hi") -> Work:
@@ -45,45 +41,31 @@ def wrapped(*args: Any, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("handler", "text"),
+    ("handler", "text", "is_plain"),
     [
-        (plain, "hi"),
-        (asynchronous, "hi"),
-        (functools.partial(plain, greeting="hello"), "hello"),
-        (functools.partial(asynchronous, greeting="hello"), "hello"),
-        (Speaker(), "object"),
-        (Methods().method, "method"),
-        (Methods.of_class, "class"),
-        (wrapped, "hi"),
-        (lambda _ctx: (OK, {"text": "lambda"}), "lambda"),
+        (plain, "hi", True),
+        (asynchronous, "hi", False),
+        (functools.partial(plain, greeting="hello"), "hello", True),
+        (functools.partial(asynchronous, greeting="hello"), "hello", False),
+        (Speaker(), "object", False),
+        (Methods().method, "method", True),
+        (Methods.of_class, "class", False),
+        (wrapped, "hi", False),
+        (lambda _ctx: (OK, {"text": "lambda"}), "lambda", True),
     ],
     ids=["plain", "async", "partial", "async partial", "object", "method", "class", "wrapped", "λ"],
 )
-async def test_a_handler_may_be_any_callable(bench: EngineFixture, handler: Any, text: str) -> None:
+async def test_a_handler_may_be_any_callable(
+    bench: EngineFixture, handler: Any, text: str, is_plain: bool
+) -> None:
     """People write functions, methods, partials and objects."""
-    result = await bench.start(one_step(handler))
+    # What a plain one does outside cannot be seen, so everything is saved before it.
+    workflow = one_step(handler)
+    assert bound_handler(workflow, workflow["work"], {}).plain is is_plain
+
+    result = await bench.start(workflow)
 
     assert result.state == {"text": text}
-
-
-@pytest.mark.parametrize(
-    ("handler", "is_plain"),
-    [
-        (plain, True),
-        (asynchronous, False),
-        (functools.partial(asynchronous, greeting="x"), False),
-        (Speaker(), False),
-        (wrapped, False),
-        (Methods().method, True),
-        (None, False),
-    ],
-    ids=["plain", "async", "partial", "object", "wrapped", "method", "none"],
-)
-def test_a_plain_function_is_distinguished_from_an_async_one(handler: Any, is_plain: bool) -> None:
-    """What a plain one does outside cannot be seen, so everything is saved before it."""
-    workflow = Workflow("flow", StepDef("work", handler=handler, next={OK: None}))
-
-    assert bound_handler(workflow, workflow["work"], {}).plain is is_plain
 
 
 async def test_one_error_in_a_task_group_is_that_error() -> None:

@@ -1,39 +1,16 @@
 import asyncio
 import threading
-from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Notice, Progress
 from tests.patience import PATIENCE_SECONDS, SkippingLoop
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
-
-
-async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(
-    bench: EngineFixture,
-) -> None:
-    """A time-out on a plain step puts it into a thread; nothing else may change."""
-    threads: list[threading.Thread] = []
-
-    def work(ctx: StepContext) -> Work:
-        threads.append(threading.current_thread())
-        return OK, {"at": ctx.now().timestamp(), "chance": ctx.random().random()}
-
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        result = await bench.start(one_step(work, timeout=60))
-
-    assert result.ok
-    assert result.state["at"] == bench.clock.now()
-    assert 0 <= result.state["chance"] < 1
-    assert threads[0] is not threading.main_thread()
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 
 async def test_the_time_that_a_thread_gets_is_recorded(bench: EngineFixture) -> None:
@@ -41,12 +18,14 @@ async def test_the_time_that_a_thread_gets_is_recorded(bench: EngineFixture) -> 
 
     def work(ctx: StepContext) -> Work:
         first = ctx.now()
+        threads.append(threading.current_thread())
         if not broken:
-            return OK, {"at": first.timestamp()}
+            return OK, {"at": first.timestamp(), "chance": ctx.random().random()}
         broken.clear()
         raise ValueError("a bug")
 
     broken = ["yes"]
+    threads: list[threading.Thread] = []
     workflow = one_step(work, timeout=60)
     began = bench.clock.now()
 
@@ -54,7 +33,9 @@ async def test_the_time_that_a_thread_gets_is_recorded(bench: EngineFixture) -> 
     bench.clock.advance(1000)
     result = await bench.resume(workflow)
 
-    assert result.state == {"at": began}
+    assert result.state["at"] == began
+    assert 0 <= result.state["chance"] < 1
+    assert threading.main_thread() not in threads
 
 
 async def test_progress_from_a_thread_is_reported_on_the_loop() -> None:
@@ -104,9 +85,7 @@ async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(
         StepDef("after", handler=after, next={OK: None}),
     )
 
-    await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.ok
     assert ended.is_set()

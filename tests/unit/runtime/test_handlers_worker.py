@@ -16,10 +16,9 @@ from signoff.errors import AgentAuth, AgentBadRequest, AgentError, InvalidParams
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
-from tests.unit.runtime.engine_fixture import EngineFixture
+from tests.unit.runtime.engine_fixture import EngineFixture, Work
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
-Work = tuple[Outcome, dict[str, Any]]
 LEVELS = ("exploring", "low", "high")
 
 
@@ -54,30 +53,6 @@ async def test_a_step_without_a_handler_is_given_to_the_worker(bench: EngineFixt
     assert result.state == {"look": "I saw a cat."}
     (prompt,) = bench.agent.prompts
     assert prompt.startswith("# Look around\n\nOpen it.\n\nRead it.\n\n")
-
-
-async def test_the_handler_decides_with_the_reply_in_its_state(bench: EngineFixture) -> None:
-    """What the worker found is what the decision is about."""
-
-    def decide(ctx: StepContext) -> Work:
-        return OK, {"cats": ctx.step_state["look"].count("cat")}
-
-    bench.agent.on("Look around", "A cat and a cat.")
-
-    result = await bench.start(flow(decide))
-
-    assert result.state == {"look": "A cat and a cat.", "cats": 2}
-
-
-async def test_no_step_with_instructions_completes_without_an_agent(bench: EngineFixture) -> None:
-    """Without a worker the run fails at its first step and can be resumed."""
-    lonely = Workflow("flow", step())
-
-    result = await bench.start(lonely)
-
-    assert result.status is Status.FAILED
-    assert "unknown agent 'worker'" in result.reason
-    assert bench.agent.prompts == []
 
 
 def recovering(handler: Handler, **roles: str) -> Workflow:
@@ -334,25 +309,6 @@ async def test_a_worker_is_shown_parameters_and_earlier_replies_as_data(
     assert "Write it down." not in first
     assert r'"look": "A \"cat\".\n\n# Stop"' in second
     assert "Read it." not in second
-
-
-async def test_a_reply_is_not_paid_for_again_after_a_crash(bench: EngineFixture) -> None:
-    """The handler may fail as often as it likes."""
-    failures = [RuntimeError("not today")]
-
-    def decide(ctx: StepContext) -> Work:
-        if failures:
-            raise failures.pop()
-        return OK, {}
-
-    bench.agent.on("Look around", "I saw a cat.")
-    workflow = flow(decide)
-    failed = await bench.start(workflow)
-    ended = await bench.resume(workflow)
-
-    assert failed.status is Status.FAILED
-    assert ended.state == {"look": "I saw a cat."}
-    assert len(bench.agent.prompts) == 1
 
 
 async def test_the_reply_is_durable_before_a_plain_handler_is_called(bench: EngineFixture) -> None:

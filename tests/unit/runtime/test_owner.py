@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,23 +31,33 @@ SOON = PATIENCE_SECONDS
 """Far longer than anything here takes; only a test that fails waits for it."""
 
 
-def test_a_process_lives() -> None:
-    """Otherwise any process could take its runs away."""
-    assert is_alive(this_process()) is True
-
-
 def test_each_start_of_a_process_is_an_owner_of_its_own() -> None:
     """Two engines in one process must not take runs from each other."""
     assert this_process().id != this_process().id
 
 
-def test_a_dead_process_is_dead() -> None:
-    """Its runs can be taken over at once."""
+def dead_pid() -> int:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-
     assert birth_of(gone.pid) is None
-    assert is_alive(replace(this_process(), pid=gone.pid)) is False
+    return gone.pid
+
+
+@pytest.mark.parametrize(
+    ("change", "alive"),
+    [
+        (dict, True),
+        (lambda: {"pid": dead_pid()}, False),
+        (lambda: {"born": "long ago"}, False),
+        (lambda: {"host": "elsewhere"}, None),
+    ],
+    ids=["itself", "a dead process", "a later one of its number", "on another host"],
+)
+def test_only_a_process_that_can_be_seen_is_dead_or_alive(
+    change: Callable[[], dict[str, Any]], alive: bool | None
+) -> None:
+    """Runs of a dead process are taken over at once; those of another host only with time."""
+    assert is_alive(replace(this_process(), **change())) is alive
 
 
 def test_a_process_that_has_ended_and_was_not_buried_is_dead() -> None:
@@ -60,16 +71,6 @@ def test_a_process_that_has_ended_and_was_not_buried_is_dead() -> None:
 
     zombie.wait()
     zombie.stdout.close()
-
-
-def test_a_later_process_with_the_same_number_is_another_one() -> None:
-    """Numbers are used again; the newcomer knows nothing of the run."""
-    assert is_alive(replace(this_process(), born="long ago")) is False
-
-
-def test_a_process_on_another_host_cannot_be_seen() -> None:
-    """There is a process of that number here, but it is not that one."""
-    assert is_alive(replace(this_process(), host="elsewhere")) is None
 
 
 class Bed:

@@ -1,6 +1,5 @@
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from signoff.core.requests import Question
 from signoff.errors import UnsafePath
 from signoff.runtime.paths import path_from, safe_path
 from tests.tables import table
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, Work, one_step
 
 HARMLESS = [
     "artifact.md",
@@ -146,7 +145,6 @@ def test_a_hidden_folder_may_be_allowed_by_name(tmp_path: Path) -> None:
             safe_path(tmp_path, path, hidden={".cache"})
 
 
-Work = tuple[Outcome, dict[str, Any]]
 WHERE = [sys.executable, "-c", "import os; print(os.getcwd(), end='')"]
 
 

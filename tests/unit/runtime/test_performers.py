@@ -9,17 +9,14 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, EffectKind, Reply, Written
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentTransient, UnsafePath
 from signoff.runtime.environment import Secrets
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, Notice, Progress, Retrying
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 
 class Shelf:
@@ -99,21 +96,6 @@ def test_a_stored_reply_is_what_the_handler_got(kind: EffectKind, reply: Any, da
         data = reply.to_json() if kind is EffectKind.ASK else {**_fields(reply)}
 
     assert reply_of(kind, data) == reply
-
-
-async def test_a_role_is_played_by_the_agent_the_settings_name() -> None:
-    """Workflows name roles; who plays them differs from project to project."""
-
-    async def work(ctx: StepContext) -> Work:
-        return OK, {"text": (await ctx.ask("developer", "Write.")).text}
-
-    bench = EngineFixture(roles={"developer": "claude"})
-    bench.agent.on("Write.", "hello")
-
-    result = await bench.start(one_step(work))
-    await bench.close()
-
-    assert result.state == {"text": "hello"}
 
 
 async def test_a_request_reaches_the_agent_as_it_was_made(bench: EngineFixture) -> None:

@@ -14,7 +14,6 @@ from signoff.agents.claude import ClaudeAgent
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status
-from signoff.core.requests import Question
 from signoff.core.spend import Usage
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentTransient, UsageError
@@ -81,6 +80,7 @@ async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path
     await bench.close()
 
     (request,) = bench.agent.requests
+    assert (request.files, request.edit) == ({}, True)
     assert (request.workspace or "").startswith(f"{tmp_path}/.work/run/work-ask-1-")
     assert not (tmp_path / ".work").exists()
 
@@ -100,27 +100,6 @@ async def test_every_folder_above_a_copy_is_readable_by_the_owner_only(tmp_path:
 
     assert len(modes) >= 3
     assert set(modes) == {"0o0"}
-
-
-async def test_the_agent_gets_a_workspace_and_not_the_texts(bench: EngineFixture) -> None:
-    """Every kind of agent knows workspaces; none has to learn anything for this."""
-    bench.agent.on("Fix", edits(lambda path: path.write_text("new")))
-
-    await bench.start(editing())
-
-    (request,) = bench.agent.requests
-    assert request.files == {}
-    assert request.edit
-    assert request.workspace
-
-
-async def test_a_deleted_file_is_simply_not_there(bench: EngineFixture) -> None:
-    """The handler can tell that nothing came back."""
-    bench.agent.on("Fix", edits(Path.unlink))
-
-    result = await bench.start(editing())
-
-    assert result.state["contents"] == {}
 
 
 def link_to(target: Path, path: Path) -> None:
@@ -170,12 +149,15 @@ async def test_a_working_copy_replaced_by_a_pipe_is_refused(bench: EngineFixture
     assert "is a pipe" in result.inbox[0].prompt
 
 
-async def test_a_folder_instead_of_the_file_is_not_returned_as_text(bench: EngineFixture) -> None:
+@pytest.mark.parametrize("instead", [Path.mkdir, Path.exists], ids=["folder", "nothing"])
+async def test_what_is_no_file_any_more_is_not_returned_as_text(
+    bench: EngineFixture, instead: Callable[[Path], Any]
+) -> None:
     """An agent that makes a mess of its copy must not end the run with an error of ours."""
 
     def change(path: Path) -> None:
         path.unlink()
-        path.mkdir()
+        instead(path)
 
     bench.agent.on("Fix", edits(change))
 
@@ -284,26 +266,6 @@ async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) 
     assert [text for text, _ in seen] == ["old\n", "old\n"]
     assert [len(siblings) for _, siblings in seen] == [1, 1]
     assert not (tmp_path / ".work").exists()
-
-
-async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
-    """A finished edit is not paid for twice."""
-
-    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
-        reply = await ctx.ask("claude", "Fix it.", files={NAME: "old"}, edit=True)
-        await ctx.wait(Question("Continue?"))
-        return Outcome.OK, {"contents": reply.contents}
-
-    bench = EngineFixture(files=RunFiles(tmp_path))
-    bench.agent.on("Fix", edits(lambda path: path.write_text("new")))
-    await bench.start(one_step(work))
-    bench.answer("yes")
-
-    result = await bench.resume(one_step(work))
-    await bench.close()
-
-    assert result.state["contents"] == {NAME: "new"}
-    assert len(bench.agent.requests) == 1
 
 
 async def test_a_human_gets_the_text_and_answers_with_the_new_one(

@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.errors import CommandFailed, LeaseLost
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import KEPT_BYTES, end_process, kill_family, run_process
 from tests.patience import PATIENCE_SECONDS, until, wait_until, written
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 FAMILY = """
 import os, subprocess, sys, time
@@ -137,16 +134,13 @@ async def test_output_that_is_not_text_is_decoded_as_far_as_possible() -> None:
 # What cannot be started
 
 
-async def test_a_missing_program_is_named() -> None:
-    """The remedy is to install it, or to fix the name."""
-    with pytest.raises(CommandFailed, match=r"'no-such-program' was not found.*PATH"):
-        await run_process(["no-such-program"])
-
-
-@pytest.mark.parametrize("argv", [["/"], ["ls", "a\0b"]])
-async def test_what_cannot_be_run_says_so_in_one_line(argv: list[str]) -> None:
-    """A directory, a file without permission, a hostile argument."""
-    with pytest.raises(CommandFailed) as failed:
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [(["/"], "/"), (["ls", "a\0b"], "null|ls"), (["no-such-program"], "was not found.*PATH")],
+)
+async def test_what_cannot_be_run_says_so_in_one_line(argv: list[str], problem: str) -> None:
+    """A directory, a hostile argument, or a name to fix or a program to install."""
+    with pytest.raises(CommandFailed, match=problem) as failed:
         await run_process(argv)
 
     assert "\n" not in str(failed.value)
@@ -382,39 +376,26 @@ async def test_processes_of_others_are_left_alone(tmp_path: Path) -> None:
     await other
 
 
-# In a run
-
-
-async def test_a_command_of_a_cancelled_run_is_gone_when_the_run_says_so(
+async def test_a_command_that_fails_is_a_result_and_runs_once_however_often_its_handler_does(
     bench: EngineFixture, tmp_path: Path
 ) -> None:
-    """`cancel` that returns while the agent still edits files has lied."""
+    """Failing tests are a result, and it is recorded like any reply."""
+    log = tmp_path / "log"
 
     async def work(ctx: StepContext) -> Work:
-        await ctx.command(python(FAMILY, str(tmp_path)))
-        return OK, {}
-
-    running = asyncio.create_task(bench.start(one_step(work)))
-    family = await numbers(tmp_path, "parent", "a", "b")
-
-    status = await bench.engine.cancel("run", "enough")
-    result = await running
-
-    assert status is Status.CANCELLED
-    assert result.status is Status.CANCELLED
-    assert [birth_of(pid) for pid in family] == [None] * 3
-
-
-async def test_a_command_that_fails_is_the_handlers_business(bench: EngineFixture) -> None:
-    """Failing tests are a result."""
-
-    async def work(ctx: StepContext) -> Work:
-        result = await ctx.command(python("import sys; sys.exit(1)"))
+        script = "import sys; open(sys.argv[1], 'a').write('ran '); sys.exit(1)"
+        result = await ctx.command(python(script, str(log)))
+        await ctx.wait(Question("Good?"))
         return (OK if result.ok else Outcome.FAIL), {"code": result.code}
 
-    result = await bench.start(one_step(work, next={OK: None, Outcome.FAIL: None}))
+    workflow = one_step(work, next={OK: None, Outcome.FAIL: None})
+    result = await bench.answered(workflow)
 
-    assert result.state == {"code": 1}
+    assert (result.outcome, result.state) == (Outcome.FAIL, {"code": 1})
+    assert log.read_text() == "ran "
+
+
+# In a run
 
 
 async def test_a_command_runs_once_however_often_its_handler_does(

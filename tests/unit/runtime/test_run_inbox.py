@@ -16,10 +16,7 @@ from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles
 from signoff.testing import WrappedStore
-from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 
 
 def asking(request: Request, answers: list[Answer] | None = None) -> Any:
@@ -93,27 +90,12 @@ async def test_an_answer_is_used_once(bench: EngineFixture) -> None:
         return OK, {"reply": [first.value, second.value]}
 
     workflow = one_step(work)
-    await bench.start(workflow)
-    bench.answer("yes")
-
-    waiting = await bench.resume(workflow)
+    waiting = await bench.answered(workflow)
 
     assert waiting.status is Status.WAITING
     assert only(bench.store.items("run", state=(ItemState.USED,))).answer is not None
     with pytest.raises(InvalidAnswer):
         bench.answer("no", number=only(bench.store.items("run", state=(ItemState.USED,))).id)
-
-
-async def test_an_answer_is_used_by_the_commit_that_records_it(bench: EngineFixture) -> None:
-    """Used without being recorded it would be lost; recorded without being used, used twice."""
-    workflow = asking(Question("Good?"))
-    await bench.start(workflow)
-    bench.answer("yes")
-
-    await bench.resume(workflow)
-
-    finished = only(bench.events(ev.EffectFinished))
-    assert bench.store.item(finished.item).state == "used"
 
 
 async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: EngineFixture) -> None:
@@ -157,41 +139,26 @@ async def test_the_answer_to_work_that_is_found_done_counts_as_used(bench: Engin
     assert [item.state for item in items] == [ItemState.USED]
 
 
-# Deadlines
-
-
-async def test_a_deadline_is_when_the_run_is_due(bench: EngineFixture) -> None:
-    """`resume --due` has to find it."""
+async def test_a_run_is_due_at_its_deadline_and_takes_the_default_then(
+    bench: EngineFixture,
+) -> None:
+    """`resume --due` has to find it; a minute early is not late."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
-
-    waiting = await bench.start(workflow)
-
     due = bench.clock.now() + 3600
-    assert waiting.due_at == due
-    assert only(waiting.inbox).deadline == due
-    assert [r.name for r in bench.store.rows(due_before=due)] == ["run"]
 
-
-async def test_at_the_deadline_the_default_is_used(bench: EngineFixture) -> None:
-    """No one answered, and the author defined a default."""
-    workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
-    await bench.start(workflow)
-    bench.clock.advance(3600)
-
+    first = await bench.start(workflow)
+    found = [row.name for row in bench.store.rows(due_before=due)]
+    bench.clock.advance(3599)
+    waiting = await bench.resume(workflow)
+    bench.clock.advance(1)
     result = await bench.resume(workflow)
 
+    assert (first.due_at, only(first.inbox).deadline, found) == (due, due, ["run"])
+    assert (waiting.status, waiting.due_at) == (Status.WAITING, due)
     assert result.state == {"reply": "cats", "by": "deadline"}
 
 
-async def test_before_the_deadline_the_default_is_not_used(bench: EngineFixture) -> None:
-    """A minute early is not late."""
-    workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
-    first = await bench.start(workflow)
-    bench.clock.advance(3599)
-
-    waiting = await bench.resume(workflow)
-
-    assert (waiting.status, waiting.due_at) == (Status.WAITING, first.due_at)
+# Deadlines
 
 
 async def test_an_answer_before_the_deadline_wins(bench: EngineFixture) -> None:

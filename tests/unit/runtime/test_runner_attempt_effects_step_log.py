@@ -1,21 +1,17 @@
 import asyncio
-from typing import Any
 
 import pytest
 
 from signoff.core import events as ev
 from signoff.core.codec import BLOB_FROM
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.errors import StepFailed
 from signoff.runtime.attempt_effects import LONGEST_LINE
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Notice, Recorded
-from tests.unit.runtime.engine_fixture import CountingStore, EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, CountingStore, EngineFixture, Work, one_step
 
 
 def lines(bench: EngineFixture) -> list[str]:
@@ -44,9 +40,7 @@ async def test_a_line_is_recorded_and_shown_once_however_often_the_handler_runs(
     workflow = one_step(work)
     await bench.restart(observers=[Watcher()])
 
-    await bench.start(workflow)
-    bench.answer("yes")
-    await bench.resume(workflow)
+    await bench.answered(workflow)
 
     assert lines(bench) == shown == ["begins", "same", "same", "same"]
 
@@ -170,9 +164,7 @@ async def test_any_text_can_be_logged(bench: EngineFixture, text: str) -> None:
 
     workflow = one_step(work)
 
-    await bench.start(workflow)
-    bench.answer("yes")
-    result = await bench.resume(workflow)
+    result = await bench.answered(workflow)
 
     assert result.ok
     assert lines(bench) == [text]

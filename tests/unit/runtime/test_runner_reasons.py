@@ -9,9 +9,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
-
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import EngineFixture, Work, one_step, only
 
 
 def rounds(most: int, *, on_limit: Any = "end") -> Workflow:
@@ -67,18 +65,6 @@ async def test_a_reason_for_an_end_is_dropped_if_the_run_continues(bench: Engine
 
     assert (result.reason, result.state) == ("", {})
     assert bench.events(ev.StepFinished)[0].delta == {}
-
-
-async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: EngineFixture) -> None:
-    """It would otherwise be displayed as Python's representation of it."""
-
-    def work(_ctx: StepContext) -> Work:
-        return Outcome.OK, {"_reason": 3}
-
-    result = await bench.start(one_step(work))
-
-    assert result.status is Status.FAILED
-    assert "_reason" in result.reason
 
 
 async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: EngineFixture) -> None:

@@ -1,16 +1,11 @@
 import asyncio
-from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
-from signoff.core.outcome import Outcome
 from signoff.runtime.services import AgentGate, AgentLimits
 from signoff.testing import FrozenClock
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step
-
-OK = Outcome.OK
-Work = tuple[Outcome, dict[str, Any]]
+from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 
 async def crowd(gate: AgentGate, clock: FrozenClock, count: int) -> list[float]:

@@ -52,23 +52,6 @@ def test_commits_survive_a_power_cut(store: SqliteStore) -> None:
     assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def test_an_empty_file_is_a_fresh_database(path: Path) -> None:
-    """A crash right after creating the file leaves an empty one."""
-    path.parent.mkdir()
-    path.touch()
-
-    with closing(SqliteStore(path)) as store:
-        assert start_run(store).head == 1
-
-
-def test_closing_a_database_leaves_no_other_files(path: Path) -> None:
-    """Copying the one file copies everything."""
-    with closing(SqliteStore(path)) as store:
-        start_run(store)
-
-    assert [p.name for p in path.parent.iterdir()] == ["signoff.db"]
-
-
 CRAMPED = """
 import resource, sys
 from pathlib import Path
@@ -280,17 +263,6 @@ def test_a_database_that_another_process_is_creating_is_waited_for(path: Path) -
         assert store.rows() == []
 
 
-def test_a_database_that_remains_locked_is_busy(path: Path) -> None:
-    """Waiting has an end."""
-    path.parent.mkdir()
-    path.touch()
-    with closing(_other(path)) as other:
-        other.execute("BEGIN IMMEDIATE")
-
-        with pytest.raises(StoreBusy):
-            SqliteStore(path, busy_timeout=0.05)
-
-
 def test_a_commit_without_waiting_fails_at_once_if_the_database_is_locked(
     store: SqliteStore, path: Path
 ) -> None:
@@ -305,16 +277,6 @@ def test_a_commit_without_waiting_fails_at_once_if_the_database_is_locked(
         other.execute("ROLLBACK")
     (result,) = store.commit([run.next()], wait=False)
     assert result.accepted
-
-
-def test_a_reader_does_not_wait_for_a_writer(store: SqliteStore, path: Path) -> None:
-    """`signoff runs` has to work during a long write."""
-    start_run(store)
-    with closing(_other(path)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        other.execute("UPDATE runs SET step = 'unfinished'")
-
-        assert store.row("run").step == "draft"
 
 
 def test_a_batch_that_fails_halfway_leaves_nothing(store: SqliteStore) -> None:

@@ -129,20 +129,6 @@ async def test_a_page_of_a_deleted_run_learns_that_it_is_gone(
     assert again.status == 204
 
 
-async def test_an_answer_elsewhere_is_news_for_every_page(
-    app: ASGIApp, other: SqliteStore, session: str
-) -> None:
-    """Two people may look at the same request; the second must see that it is decided."""
-    run = start_run(other, "first")
-    async with reading(app, "/events", {"cookie": session}) as reader:
-        await opened(reader)
-        await asyncio.to_thread(run.append, release=True, status=Status.WAITING)
-
-        _, data = await reader.next()
-
-    assert data["everything"] is True
-
-
 async def test_logging_out_ends_the_streams(
     app: ASGIApp, other: SqliteStore, access: Access, session: str
 ) -> None:
@@ -154,18 +140,6 @@ async def test_logging_out_ends_the_streams(
         await asyncio.to_thread(run.append)
 
         assert await reader.next() == ("end", None)
-
-
-async def test_a_silent_stream_has_a_heartbeat(
-    app: ASGIApp, other: SqliteStore, session: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Proxies close connections on which nothing happens."""
-    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.01)
-    start_run(other, "first")
-    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
-        await opened(reader)
-
-        assert await reader.next() == ("", None)
 
 
 async def test_a_stream_of_a_migrated_database_ends_and_another_works_once_it_can(

@@ -5,7 +5,6 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from signoff.web import live
 from signoff.web.access import AccessScope, Caller
 from signoff.web.guard import CALLER
 from signoff.web.live import PageCache
@@ -97,49 +96,6 @@ async def test_a_request_that_differs_has_an_answer_of_its_own(other: dict[str, 
 
     assert await pages.refresh(**other) == "2"
     assert await pages.refresh() == "1"
-
-
-async def test_after_a_change_the_page_is_rendered_again() -> None:
-    """The refresh is there to show the change."""
-    pages = Pages()
-    await pages.refresh()
-    pages.version += 1
-
-    assert await pages.refresh() == "2"
-
-
-async def test_an_answer_is_shared_for_a_moment_only() -> None:
-    """Ages and leases change without a commit."""
-    pages = Pages()
-    await pages.refresh()
-    pages.time += live.FRESH_SECONDS
-
-    assert await pages.refresh() == "2"
-
-
-@pytest.mark.parametrize("status", [0, 404, 503])
-async def test_an_error_is_not_shared(status: int) -> None:
-    """A database that was locked for a moment must not keep all pages from refreshing."""
-    pages = Pages()
-    pages.routes.status = status
-    pages.routes.may_answer.clear()
-    waiting = [asyncio.ensure_future(pages.refresh()) for _ in range(2)]
-    await pages.routes.was_asked.wait()
-    pages.routes.may_answer.set()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    pages.routes.status = 200
-
-    assert pages.routes.asked == 2
-    assert await pages.refresh() == "3"
-
-
-async def test_few_answers_are_kept() -> None:
-    """Pages of many runs must not fill the memory."""
-    pages = Pages()
-    for number in range(live.MOST_PAGES + 1):
-        await pages.refresh(f"/runs/{number}")
-
-    assert len(pages._app._entries) <= live.MOST_PAGES
 
 
 async def test_the_server_shares_refreshes_of_a_user(browser: httpx.AsyncClient) -> None:

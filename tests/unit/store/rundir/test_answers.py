@@ -284,17 +284,6 @@ def test_a_used_file_is_archived_under_a_name_that_is_never_read(tmp_path: Path)
     assert all(path.exists() for path in archived if path)
 
 
-def test_one_file_with_several_answers_is_archived_once(tmp_path: Path) -> None:
-    """Archiving answer by answer must not fail on the second."""
-    desk = Desk(tmp_path, Question("a?"), Question("b?"))
-    desk.put("answers.json", {"1": "x", "2": "y"})
-    taken = desk.take().answers
-
-    archived = [desk.directory.archive(answer) for answer in taken]
-
-    assert [path is not None for path in archived] == [True, False]
-
-
 def test_a_file_changed_after_it_was_read_is_not_archived(tmp_path: Path) -> None:
     """Otherwise a fresh answer would be archived without being read."""
     desk = Desk(tmp_path, Question("Title?"))
@@ -339,13 +328,6 @@ def test_the_same_text_given_again_is_a_new_answer(tmp_path: Path) -> None:
     os.utime(path, (2_000_000_000, 2_000_000_000))
 
     assert desk.values() == {2: "yes"}
-
-
-def test_a_run_without_a_directory_has_no_answers(tmp_path: Path) -> None:
-    """Most runs are never answered by file."""
-    story = Story().begin()
-
-    assert RunDirectory(tmp_path, story.store).read_answers("demo") == FileAnswers()
 
 
 def test_an_answer_counts_only_for_requests_opened_before_it_was_written(tmp_path: Path) -> None:
@@ -413,25 +395,3 @@ def test_questions_are_answered_together_by_number_or_by_header(
     desk.put(name, content)
 
     assert desk.values() == {1: value}
-
-
-def test_a_header_that_two_requests_have_names_neither(tmp_path: Path) -> None:
-    """Three sub-agents may ask the same; the number tells their requests apart."""
-    desk = Desk(tmp_path, *[Questions("Please decide.", [STORAGE])] * 2)
-    desk.put("answers.json", {"Storage": "SQLite", "2": {"Storage": "Postgres"}})
-
-    taken = desk.take()
-
-    assert [(each.number, each.value) for each in taken.answers] == [(2, {"Storage": "Postgres"})]
-    assert "no open request is called 'Storage'; open requests: 1, 2" in taken.warnings[0]
-
-
-def test_the_example_of_several_questions_is_not_an_answer(tmp_path: Path) -> None:
-    """Nor is one in which only some are filled in."""
-    desk = Desk(tmp_path, Questions("Please decide.", [STORAGE, AUTH]))
-    example = document(desk.hitl / "questions.json")["answer_format"]
-    assert example == answers(("1", {"Storage": PLACEHOLDER, "Auth": PLACEHOLDER}))
-    example["answers"][0]["answer"]["Auth"] = "none"
-    desk.put("answers.json", example)
-
-    assert desk.take().answers == ()

@@ -20,18 +20,31 @@ from signoff.store.sqlite import MemoryStore
 from tests.unit.store.rundir.story import BEGAN, Story, asked, document, tree
 
 
-@pytest.fixture
-def story() -> Story:
-    return Story()
+class Demo:
+    """A run called `demo`, and the directory that shows it."""
+
+    def __init__(self, root: Path, story: Story) -> None:
+        self.root, self.story = root, story
+        self.folder = root / "demo"
+        self.directory = RunDirectory(root, story.store)
+
+    def catch_up(self) -> None:
+        self.directory.catch_up("demo")
+
+    def document(self, name: str) -> Any:
+        return document(self.folder / name)
+
+    def rebuilt(self, name: str = "elsewhere") -> dict[str, bytes]:
+        """Returns the directory as it is written from scratch."""
+        return rebuilt(self.story, self.root / name)
 
 
 @pytest.fixture
-def directory(tmp_path: Path, story: Story) -> RunDirectory:
-    return RunDirectory(tmp_path, story.store)
+def demo(tmp_path: Path) -> Demo:
+    return Demo(tmp_path, Story())
 
 
 def rebuilt(story: Story, path: Path) -> dict[str, bytes]:
-    """Returns the directory as it is written from scratch."""
     RunDirectory(path, story.store).catch_up(story.name)
     return tree(path / story.name)
 
@@ -39,15 +52,13 @@ def rebuilt(story: Story, path: Path) -> dict[str, bytes]:
 # What is shown
 
 
-def test_state_begins_with_the_fields_that_all_notations_share(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_state_begins_with_the_fields_that_all_notations_share(demo: Demo) -> None:
     """Scripts read these fields whatever the workflow was written in."""
-    story.begin(topic="tea").ask("ask#1", "write", "text").step("review", artifact="text")
+    demo.story.begin(topic="tea").ask("ask#1", "write", "text").step("review", artifact="text")
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    state = document(tmp_path / "demo" / "state.json")
+    state = demo.document("state.json")
     head = ["run", "workflow", "status", "step", "iteration", "awaiting_human", "journal_head"]
     assert list(state)[:7] == head
     assert [state[key] for key in head] == ["demo", "essay", "running", "review", 1, False, 4]
@@ -58,69 +69,47 @@ def test_state_begins_with_the_fields_that_all_notations_share(
     assert state["spend"] == {"calls": 1, "tokens": None, "usd": None, "seconds": 3.0}
 
 
-def test_prompts_and_replies_are_in_the_folder_of_their_iteration(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """After a bad result, users first look at the prompt and the reply."""
-    long = "reply " * 2000
-    story.begin().ask("ask#1", "first", "one").step("draft", iteration=2).ask("ask#1", "next", long)
-
-    directory.catch_up("demo")
-
-    files = tree(tmp_path / "demo" / "iterations")
-    assert files == {
-        "1/prompt_draft_claude.txt": b"first",
-        "1/reply_draft_claude.txt": b"one",
-        "2/prompt_draft_claude.txt": b"next",
-        "2/reply_draft_claude.txt": long.encode(),
-    }
-
-
-def test_a_system_prompt_is_shown_above_the_prompt(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_system_prompt_is_shown_above_the_prompt(demo: Demo) -> None:
     """Otherwise half of what an agent received would be missing."""
     payload = {"agent": "claude", "prompt": "write", "system": "be brief"}
-    story.begin().commit(ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "x", payload))
+    demo.story.begin().commit(ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "x", payload))
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    prompt = tmp_path / "demo" / "iterations" / "1" / "prompt_draft_claude.txt"
+    prompt = demo.folder / "iterations" / "1" / "prompt_draft_claude.txt"
     assert prompt.read_text() == "[system]\nbe brief\n\n[prompt]\nwrite"
 
 
-def test_a_call_repeated_after_a_crash_keeps_its_prompt_file(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_call_repeated_after_a_crash_keeps_its_prompt_file(demo: Demo) -> None:
     """Later attempts do not repeat the prompt in the journal; its file must not become empty."""
-    story.begin().commit(asked("ask#1", "write")).commit(asked("ask#1", "write", attempt=2))
-    story.commit(ev.EffectFinished(EffectId("ask#1"), {"text": "done"}))
+    demo.story.begin().commit(asked("ask#1", "write")).commit(asked("ask#1", "write", attempt=2))
+    demo.story.commit(ev.EffectFinished(EffectId("ask#1"), {"text": "done"}))
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert tree(tmp_path / "demo" / "iterations" / "1") == {
+    assert tree(demo.folder / "iterations" / "1") == {
         "prompt_draft_claude.txt": b"write",
         "reply_draft_claude.txt": b"done",
     }
 
 
-def test_every_finished_step_and_effect_is_one_line_of_the_thread(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_every_finished_step_and_effect_is_one_line_of_the_thread(demo: Demo) -> None:
     """Programs follow a run by this file alone."""
     command = ev.EffectStarted(
         EffectId("tests#1"), EffectKind.COMMAND, "x", {"argv": ["pytest", "-q"]}
     )
-    story.begin().ask("ask#1", "write", "text").commit(command)
-    story.commit(ev.EffectFinished(EffectId("tests#1"), {"code": 1, "stdout": "", "stderr": ""}))
-    story.commit(asked("again#1", "more"))
+    demo.story.begin().ask("ask#1", "write", "text").commit(command)
+    demo.story.commit(
+        ev.EffectFinished(EffectId("tests#1"), {"code": 1, "stdout": "", "stderr": ""})
+    )
+    demo.story.commit(asked("again#1", "more"))
     fault = {"type": "AgentAuth", "message": "not logged in"}
-    story.commit(ev.EffectFinished(EffectId("again#1"), error=fault))
-    story.commit(ev.EffectFinished(EffectId("now#1"), 1.5)).step("review")
+    demo.story.commit(ev.EffectFinished(EffectId("again#1"), error=fault))
+    demo.story.commit(ev.EffectFinished(EffectId("now#1"), 1.5)).step("review")
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    lines = [json.loads(x) for x in (tmp_path / "demo" / "thread.jsonl").read_text().splitlines()]
+    lines = [json.loads(x) for x in (demo.folder / "thread.jsonl").read_text().splitlines()]
     assert [(x["kind"], x["outcome"]) for x in lines] == [
         ("ask", "ok"),
         ("command", "ok"),
@@ -132,7 +121,7 @@ def test_every_finished_step_and_effect_is_one_line_of_the_thread(
     assert {x["phase"] for x in lines} == {"generate"}
     assert ask["ts"] == "2023-11-14T22:13:22.000Z"
     assert (ask["agent"], ask["seconds"], ask["usage"]) == ("claude", 1.0, {"tokens_in": 5})
-    assert (tmp_path / "demo" / ask["reply_file"]).read_text() == "text"
+    assert (demo.folder / ask["reply_file"]).read_text() == "text"
     assert (command_line["command"], command_line["code"]) == (["pytest", "-q"], 1)
     assert (failed["error_type"], failed["error"]) == ("AgentAuth", "not logged in")
     assert "reply_file" not in failed
@@ -140,54 +129,26 @@ def test_every_finished_step_and_effect_is_one_line_of_the_thread(
     assert len({x["id"] for x in lines}) == 4
 
 
-def test_a_file_that_was_read_is_in_the_thread_with_its_digest(
-    story: Story, directory: RunDirectory, tmp_path: Path
-) -> None:
+def test_a_file_that_was_read_is_in_the_thread_with_its_digest(demo: Demo) -> None:
     """The text itself stays in the journal; the digest tells which version was read."""
     key = EffectId("read:a.md#1")
     reply = {"path": "a.md", "text": "secret plans", "digest": "abc"}
-    story.begin().commit(ev.EffectStarted(key, EffectKind.READ, "x", {"path": "a.md"}))
-    story.commit(ev.EffectFinished(key, reply))
+    demo.story.begin().commit(ev.EffectStarted(key, EffectKind.READ, "x", {"path": "a.md"}))
+    demo.story.commit(ev.EffectFinished(key, reply))
 
-    directory.catch_up(story.name)
+    demo.catch_up()
 
-    (line,) = (tmp_path / story.name / "thread.jsonl").read_text().splitlines()
+    (line,) = (demo.root / demo.story.name / "thread.jsonl").read_text().splitlines()
     entry = json.loads(line)
     assert (entry["kind"], entry["path"], entry["digest"]) == ("read", "a.md", "abc")
     assert "secret plans" not in line
 
 
-def test_the_live_log_describes_the_run(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """`tail -f` is the simplest way to watch a run."""
-    story.begin().ask("ask#1", "write", "text").end(reason="done")
-
-    directory.catch_up("demo")
-
-    log = (tmp_path / "demo" / "live.log").read_text()
-    assert "draft: asks claude" in log
-    assert log.splitlines()[-1] == "2023-11-14T22:13:23.000Z  completed: done"
-
-
-def test_the_directory_contains_the_frozen_definition(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """What a run did can only be understood with the rules it ran by."""
-    story.begin()
-
-    directory.catch_up("demo")
-
-    assert document(tmp_path / "demo" / "definition.json")["name"] == "essay"
-
-
-def test_an_ended_run_has_a_resolution_until_it_is_resumed(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_an_ended_run_has_a_resolution_until_it_is_resumed(demo: Demo) -> None:
     """A run that reached its budget can be resumed; its resolution would then be wrong."""
-    resolution = tmp_path / "demo" / "resolution.json"
-    story.begin().ask("ask#1", "a", "b").end(Status.BUDGET, "$5 spent")
-    directory.catch_up("demo")
+    resolution = demo.folder / "resolution.json"
+    demo.story.begin().ask("ask#1", "a", "b").end(Status.BUDGET, "$5 spent")
+    demo.catch_up()
     assert document(resolution) == {
         "timestamp": "2023-11-14T22:13:23.000Z",
         "reason": "$5 spent",
@@ -196,33 +157,29 @@ def test_an_ended_run_has_a_resolution_until_it_is_resumed(
         "status": "budget",
     }
 
-    story.commit(ev.RunResumed())
-    directory.catch_up("demo")
+    demo.story.commit(ev.RunResumed())
+    demo.catch_up()
 
     assert not resolution.exists()
 
 
 @pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
-def test_a_waiting_run_has_no_resolution(
-    tmp_path: Path, story: Story, directory: RunDirectory, status: Status
-) -> None:
+def test_a_waiting_run_has_no_resolution(demo: Demo, status: Status) -> None:
     """`test -f resolution.json` is how scripts see that a run is over."""
-    story.begin().end(status)
+    demo.story.begin().end(status)
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert not (tmp_path / "demo" / "resolution.json").exists()
+    assert not (demo.folder / "resolution.json").exists()
 
 
-def test_everything_is_readable_by_its_owner_only(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_everything_is_readable_by_its_owner_only(demo: Demo) -> None:
     """Prompts may hold what no other user of the machine should see."""
-    story.begin().ask("ask#1", "a", "b").wait(Response("work"))
+    demo.story.begin().ask("ask#1", "a", "b").wait(Response("work"))
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    modes = {stat.S_IMODE(p.lstat().st_mode) for p in (tmp_path / "demo").rglob("*")}
+    modes = {stat.S_IMODE(p.lstat().st_mode) for p in (demo.folder).rglob("*")}
     assert modes == {0o700, 0o600}
 
 
@@ -256,36 +213,34 @@ def test_a_notation_can_choose_the_file_names(tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "iteration-1" / "generate-response.md").read_text() == "b"
 
 
-def test_half_a_character_from_a_model_is_escaped(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_half_a_character_from_a_model_is_escaped(demo: Demo) -> None:
     """A reply that ends inside an emoji cannot be encoded, but must be shown."""
-    story.begin().ask("ask#1", "a", "cut \ud83d").step("review", artifact="cut \ud83d")
+    demo.story.begin().ask("ask#1", "a", "cut \ud83d").step("review", artifact="cut \ud83d")
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert document(tmp_path / "demo" / "state.json")["state"] == {"artifact": "cut \ud83d"}
+    assert demo.document("state.json")["state"] == {"artifact": "cut \ud83d"}
 
 
 # Catching up
 
 
-def test_catching_up_in_small_steps_gives_the_same_bytes_as_all_at_once(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_catching_up_in_small_steps_gives_the_same_bytes_as_all_at_once(demo: Demo) -> None:
     """What a directory shows must not depend on when it was last updated."""
-    story.begin()
-    directory.catch_up("demo")
-    story.ask("ask#1", "first", "one")
-    directory.catch_up("demo")
-    story.write("final/a.md", "draft").step("review", artifact="one").write("final/a.md", "better")
-    directory.catch_up("demo")
-    story.answered(story.wait(Question("ok?")), "yes")
-    directory.catch_up("demo")
-    story.end()
-    directory.catch_up("demo")
+    demo.story.begin()
+    demo.catch_up()
+    demo.story.ask("ask#1", "first", "one")
+    demo.catch_up()
+    demo.story.write("final/a.md", "draft").step("review", artifact="one").write(
+        "final/a.md", "better"
+    )
+    demo.catch_up()
+    demo.story.answered(demo.story.wait(Question("ok?")), "yes")
+    demo.catch_up()
+    demo.story.end()
+    demo.catch_up()
 
-    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+    assert tree(demo.folder) == demo.rebuilt()
 
 
 class Unfinished(Layout):
@@ -300,158 +255,144 @@ class Unfinished(Layout):
     ("found", "then"), [(None, "best"), ("draft", "best"), ("by the user", "by the user")]
 )
 def test_an_end_replaces_what_the_workflow_wrote_and_keeps_what_the_user_wrote(
-    tmp_path: Path, story: Story, found: str | None, then: str
+    demo: Demo, found: str | None, then: str
 ) -> None:
     """A process that died may have written a file without having recorded that."""
-    directory = RunDirectory(tmp_path, story.store, layout_of=lambda _notation: Unfinished())
+    directory = RunDirectory(demo.root, demo.story.store, layout_of=lambda _notation: Unfinished())
     payload = {"path": "final/a.md", "text": "draft"}
-    story.begin().commit(ev.EffectStarted(EffectId("write#1"), EffectKind.WRITE, "x", payload))
+    demo.story.begin().commit(ev.EffectStarted(EffectId("write#1"), EffectKind.WRITE, "x", payload))
     if found is not None:
-        RunFiles(tmp_path).write("demo", "final/a.md", found)
+        RunFiles(demo.root).write("demo", "final/a.md", found)
 
-    story.end(Status.CANCELLED)
+    demo.story.end(Status.CANCELLED)
     directory.catch_up("demo")
 
-    assert (tmp_path / "demo/final/a.md").read_text() == then
+    assert (demo.folder / "final/a.md").read_text() == then
 
 
-def test_catching_up_twice_changes_nothing(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_catching_up_twice_changes_nothing(demo: Demo) -> None:
     """Many commands catch up; none may touch a file that another one reads."""
-    story.begin().ask("ask#1", "a", "b").wait(Question("ok?"))
-    directory.catch_up("demo")
-    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").rglob("*")}
+    demo.story.begin().ask("ask#1", "a", "b").wait(Question("ok?"))
+    demo.catch_up()
+    before = {p: p.stat().st_mtime_ns for p in (demo.folder).rglob("*")}
 
-    directory.catch_up("demo")
-    RunDirectory(tmp_path, story.store).catch_up("demo")
+    demo.catch_up()
+    RunDirectory(demo.root, demo.story.store).catch_up("demo")
 
-    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").rglob("*")} == before
+    assert {p: p.stat().st_mtime_ns for p in (demo.folder).rglob("*")} == before
 
 
-def test_a_run_that_is_driven_shows_its_log_and_at_a_step_s_end_its_state(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_run_that_is_driven_shows_its_log_and_at_a_step_s_end_its_state(demo: Demo) -> None:
     """`tail -f live.log` and dashboards follow a run; all other files can wait until it rests."""
-    story.begin().ask("ask#1", "a", "b")
-    directory.follow("demo")
-    story.ask("more#1", "c", "d")
-    directory.follow("demo")
-    folder = tmp_path / "demo"
+    demo.story.begin().ask("ask#1", "a", "b")
+    demo.directory.follow("demo")
+    demo.story.ask("more#1", "c", "d")
+    demo.directory.follow("demo")
+    folder = demo.folder
     before = (folder / "thread.jsonl").read_bytes()
 
-    story.step("review")
-    directory.follow("demo")
+    demo.story.step("review")
+    demo.directory.follow("demo")
 
     assert set(tree(folder)) == {"live.log", "state.json", "thread.jsonl"}
-    assert (folder / "live.log").read_bytes() == rebuilt(story, tmp_path / "x")["live.log"]
+    assert (folder / "live.log").read_bytes() == demo.rebuilt("x")["live.log"]
     assert len(before.splitlines()) == 1
     lines = (folder / "thread.jsonl").read_text().splitlines()
     assert [json.loads(line)["kind"] for line in lines] == ["ask", "ask", "step"]
     assert document(folder / "state.json")["step"] == "review"
-    assert not directory.is_current(story.store.row("demo"))
+    assert not demo.directory.is_current(demo.story.store.row("demo"))
 
 
 def test_a_process_that_is_killed_while_it_drives_a_run_leaves_a_directory_to_repair(
-    tmp_path: Path, story: Story
+    demo: Demo,
 ) -> None:
     """`show` and `resume` have to leave a right directory, whatever the last process did."""
-    first, second = (RunDirectory(tmp_path, story.store) for _ in range(2))
-    story.begin().ask("ask#1", "a", "b").step("review")
+    first, second = (RunDirectory(demo.root, demo.story.store) for _ in range(2))
+    demo.story.begin().ask("ask#1", "a", "b").step("review")
     first.follow("demo")
-    (tmp_path / "demo" / "live.log").write_bytes(b"half a line")
+    (demo.folder / "live.log").write_bytes(b"half a line")
 
     second.catch_up("demo")
 
-    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
-    assert second.is_current(story.store.row("demo"))
-    story.ask("ask#1", "c", "d")
+    assert tree(demo.folder) == demo.rebuilt()
+    assert second.is_current(demo.story.store.row("demo"))
+    demo.story.ask("ask#1", "c", "d")
     second.follow("demo")
-    log = (tmp_path / "demo" / "live.log").read_bytes()
-    assert log == rebuilt(story, tmp_path / "later")["live.log"]
+    log = (demo.folder / "live.log").read_bytes()
+    assert log == demo.rebuilt("later")["live.log"]
 
 
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"[]", b'{"run": "demo"}', b"\xff\xfe", b"[" * 100_000]
 )
-def test_a_damaged_state_file_is_rebuilt_from_the_journal(
-    tmp_path: Path, story: Story, directory: RunDirectory, damage: bytes
-) -> None:
+def test_a_damaged_state_file_is_rebuilt_from_the_journal(demo: Demo, damage: bytes) -> None:
     """An edited or damaged file must not lose or duplicate anything."""
-    story.begin().ask("ask#1", "a", "b")
-    directory.catch_up("demo")
-    (tmp_path / "demo" / "state.json").write_bytes(damage)
+    demo.story.begin().ask("ask#1", "a", "b")
+    demo.catch_up()
+    (demo.folder / "state.json").write_bytes(damage)
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+    assert tree(demo.folder) == demo.rebuilt()
 
 
 @pytest.mark.parametrize("field", ["journal_head", "definition", "version"])
 @pytest.mark.parametrize("value", [-1, 10**9, True, "7", None])
-def test_a_forged_state_file_is_not_trusted(
-    tmp_path: Path, story: Story, directory: RunDirectory, field: str, value: object
-) -> None:
+def test_a_forged_state_file_is_not_trusted(demo: Demo, field: str, value: object) -> None:
     """Editing it must not make the rest of the directory wrong."""
-    story.begin().ask("ask#1", "a", "b")
-    directory.catch_up("demo")
-    state = document(tmp_path / "demo" / "state.json")
+    demo.story.begin().ask("ask#1", "a", "b")
+    demo.catch_up()
+    state = demo.document("state.json")
     (state if field in state else state["projection"])[field] = value
-    (tmp_path / "demo" / "state.json").write_text(json.dumps(state))
+    (demo.folder / "state.json").write_text(json.dumps(state))
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+    assert tree(demo.folder) == demo.rebuilt()
 
 
 @pytest.mark.parametrize("name", ["thread.jsonl", "live.log"])
 @pytest.mark.parametrize("how", ["emptied", "deleted"])
-def test_a_log_that_lost_lines_is_rebuilt(
-    tmp_path: Path, story: Story, directory: RunDirectory, name: str, how: str
-) -> None:
+def test_a_log_that_lost_lines_is_rebuilt(demo: Demo, name: str, how: str) -> None:
     """Lines appended to half a log would make it look complete."""
-    story.begin().ask("ask#1", "a", "b")
-    directory.catch_up("demo")
-    log = tmp_path / "demo" / name
+    demo.story.begin().ask("ask#1", "a", "b")
+    demo.catch_up()
+    log = demo.folder / name
     log.write_bytes(b"") if how == "emptied" else log.unlink()
-    story.step("review")
+    demo.story.step("review")
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+    assert tree(demo.folder) == demo.rebuilt()
 
 
-def test_a_prompt_file_emptied_by_a_power_cut_is_restored(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_prompt_file_emptied_by_a_power_cut_is_restored(demo: Demo) -> None:
     """These files are not synced, so they have to be checked later."""
-    story.begin().ask("ask#1", "prompt", "reply").write("final/a.md", "text")
-    directory.catch_up("demo")
-    prompt = tmp_path / "demo" / "iterations" / "1" / "prompt_draft_claude.txt"
+    demo.story.begin().ask("ask#1", "prompt", "reply").write("final/a.md", "text")
+    demo.catch_up()
+    prompt = demo.folder / "iterations" / "1" / "prompt_draft_claude.txt"
     prompt.write_bytes(b"")
-    (tmp_path / "demo" / "final" / "a.md").unlink()
+    (demo.folder / "final" / "a.md").unlink()
 
-    RunDirectory(tmp_path, story.store).catch_up("demo")
+    RunDirectory(demo.root, demo.story.store).catch_up("demo")
 
     assert prompt.read_text() == "prompt"
-    assert (tmp_path / "demo" / "final" / "a.md").read_text() == "text"
+    assert (demo.folder / "final" / "a.md").read_text() == "text"
 
 
-def test_a_changed_definition_is_shown_after_it_was_adopted(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_changed_definition_is_shown_after_it_was_adopted(demo: Demo) -> None:
     """The rules in the directory must be the ones the run continues with."""
-    story.begin()
-    directory.catch_up("demo")
+    demo.story.begin()
+    demo.catch_up()
     steps = [{"id": "draft", "phase": "plan"}]
     description = json.dumps({"name": "changed", "notation": "python", "steps": steps})
-    story.store.adopt(story.store.row("demo").id, "e" * 64, description)
-    story.commit(ev.DefinitionAdopted("e" * 64)).ask("ask#1", "a", "b")
+    demo.story.store.adopt(demo.story.store.row("demo").id, "e" * 64, description)
+    demo.story.commit(ev.DefinitionAdopted("e" * 64)).ask("ask#1", "a", "b")
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert document(tmp_path / "demo" / "definition.json")["name"] == "changed"
-    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+    assert demo.document("definition.json")["name"] == "changed"
+    assert tree(demo.folder) == demo.rebuilt()
 
 
 def test_the_directory_of_an_earlier_run_of_the_same_name_is_renamed(tmp_path: Path) -> None:
@@ -469,17 +410,15 @@ def test_the_directory_of_an_earlier_run_of_the_same_name_is_renamed(tmp_path: P
     assert (aside / "hitl" / "answers.json").exists()
 
 
-def test_files_that_were_in_the_folder_before_the_run_stay(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_files_that_were_in_the_folder_before_the_run_stay(demo: Demo) -> None:
     """Users may prepare files in the run's folder before they start it."""
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "goal.yaml").write_text("goal: tea")
-    story.begin()
+    (demo.folder).mkdir()
+    (demo.folder / "goal.yaml").write_text("goal: tea")
+    demo.story.begin()
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    assert (tmp_path / "demo" / "goal.yaml").read_text() == "goal: tea"
+    assert (demo.folder / "goal.yaml").read_text() == "goal: tea"
 
 
 def test_a_directory_ahead_of_a_restored_database_is_rebuilt(tmp_path: Path) -> None:
@@ -497,215 +436,170 @@ def test_a_directory_ahead_of_a_restored_database_is_rebuilt(tmp_path: Path) -> 
 # Files the workflow wrote
 
 
-def test_a_file_that_a_user_changed_is_not_overwritten(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """An approval is refused when the file changed meanwhile; restoring it would hide that."""
-    RunFiles(tmp_path).write("demo", "plan.md", "as written")
-    story.begin().write("plan.md", "as written")
-    (tmp_path / "demo" / "plan.md").write_text("as edited")
-
-    directory.catch_up("demo")
-    RunDirectory(tmp_path, story.store).catch_up("demo")
-
-    assert (tmp_path / "demo" / "plan.md").read_text() == "as edited"
-
-
-def approved_and_edited(tmp_path: Path, story: Story) -> Path:
+def approved_and_edited(demo: Demo) -> Path:
     """Returns a file that was approved and then edited."""
     request = Approval("Good?", "as approved", path="plan.md")
-    item = story.begin().write("plan.md", "as approved").wait(request)
-    RunDirectory(tmp_path, story.store).catch_up("demo")
-    story.answered(item, True)
-    path = tmp_path / "demo" / "plan.md"
+    item = demo.story.begin().write("plan.md", "as approved").wait(request)
+    RunDirectory(demo.root, demo.story.store).catch_up("demo")
+    demo.story.answered(item, True)
+    path = demo.folder / "plan.md"
     path.write_text("as edited")
     return path
 
 
-def test_a_run_that_completes_shows_the_files_that_were_approved(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_run_that_completes_shows_the_files_that_were_approved(demo: Demo) -> None:
     """A user who takes the result from there expects what was approved."""
-    path = approved_and_edited(tmp_path, story)
-    directory.catch_up("demo")
+    path = approved_and_edited(demo)
+    demo.catch_up()
     meanwhile = path.read_text()
 
-    story.step(None).end()
-    directory.catch_up("demo")
+    demo.story.step(None).end()
+    demo.catch_up()
 
     assert (meanwhile, path.read_text()) == ("as edited", "as approved")
 
 
-def test_a_file_the_workflow_wrote_after_its_approval_stays(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_file_the_workflow_wrote_after_its_approval_stays(demo: Demo) -> None:
     """A step that adds the date to what was approved does so on purpose."""
-    path = approved_and_edited(tmp_path, story)
-    RunFiles(tmp_path).write("demo", "plan.md", "as published")
+    path = approved_and_edited(demo)
+    RunFiles(demo.root).write("demo", "plan.md", "as published")
 
-    story.write("plan.md", "as published").step(None).end()
-    directory.catch_up("demo")
+    demo.story.write("plan.md", "as published").step(None).end()
+    demo.catch_up()
 
     assert path.read_text() == "as published"
 
 
-def test_a_rejected_file_is_left_as_it_is(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_rejected_file_is_left_as_it_is(demo: Demo) -> None:
     """Nothing was approved."""
-    item = story.begin().write("plan.md", "draft").wait(Approval("Good?", "draft", path="plan.md"))
-    directory.catch_up("demo")
-    (tmp_path / "demo" / "plan.md").write_text("as edited")
+    item = (
+        demo.story.begin()
+        .write("plan.md", "draft")
+        .wait(Approval("Good?", "draft", path="plan.md"))
+    )
+    demo.catch_up()
+    (demo.folder / "plan.md").write_text("as edited")
 
-    story.answered(item, False).step(None).end()
-    directory.catch_up("demo")
+    demo.story.answered(item, False).step(None).end()
+    demo.catch_up()
 
-    assert (tmp_path / "demo" / "plan.md").read_text() == "as edited"
+    assert (demo.folder / "plan.md").read_text() == "as edited"
 
 
-def test_a_result_may_be_edited_after_the_run_has_ended(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_result_may_be_edited_after_the_run_has_ended(demo: Demo) -> None:
     """The run has ended; looking at it again must not undo their work."""
-    path = approved_and_edited(tmp_path, story)
-    story.step(None).end()
-    directory.catch_up("demo")
+    path = approved_and_edited(demo)
+    demo.story.step(None).end()
+    demo.catch_up()
     path.write_text("as used")
 
-    RunDirectory(tmp_path, story.store).catch_up("demo")
+    RunDirectory(demo.root, demo.story.store).catch_up("demo")
 
     assert path.read_text() == "as used"
 
 
-def test_a_link_planted_in_the_directory_is_not_followed(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_a_link_planted_in_the_directory_is_not_followed(demo: Demo) -> None:
     """An agent that may edit files could otherwise make the engine write anywhere."""
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "iterations").symlink_to(tmp_path / "outside")
-    story.begin().ask("ask#1", "a", "b")
+    (demo.root / "outside").mkdir()
+    (demo.folder).mkdir()
+    (demo.folder / "iterations").symlink_to(demo.root / "outside")
+    demo.story.begin().ask("ask#1", "a", "b")
 
     with pytest.raises(UnsafePath, match="'iterations' is a link"):
-        directory.catch_up("demo")
+        demo.catch_up()
 
-    assert list((tmp_path / "outside").iterdir()) == []
+    assert list((demo.root / "outside").iterdir()) == []
 
 
-def test_questions_are_not_written_through_a_link_either(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_questions_are_not_written_through_a_link_either(demo: Demo) -> None:
     """Questions are files like any other."""
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "hitl").symlink_to(tmp_path / "outside")
-    story.begin().wait(Question("ok?"))
+    (demo.root / "outside").mkdir()
+    (demo.folder).mkdir()
+    (demo.folder / "hitl").symlink_to(demo.root / "outside")
+    demo.story.begin().wait(Question("ok?"))
 
     with pytest.raises(UnsafePath, match="'hitl' is a link"):
-        directory.catch_up("demo")
+        demo.catch_up()
 
-    assert list((tmp_path / "outside").iterdir()) == []
+    assert list((demo.root / "outside").iterdir()) == []
 
 
 # Errors
 
 
-def test_an_unknown_run_is_an_error_and_creates_no_folder(
-    tmp_path: Path, directory: RunDirectory
-) -> None:
+def test_an_unknown_run_is_an_error_and_creates_no_folder(demo: Demo) -> None:
     """A typo must not leave an empty run behind."""
     with pytest.raises(UnknownName):
-        directory.catch_up("typo")
+        demo.directory.catch_up("typo")
 
-    assert list(tmp_path.iterdir()) == []
+    assert list(demo.root.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "/etc", "latest", "Latest", ".hidden", "C:x", ""])
-def test_a_run_whose_name_is_not_a_folder_name_is_rejected(
-    directory: RunDirectory, name: str
-) -> None:
+def test_a_run_whose_name_is_not_a_folder_name_is_rejected(demo: Demo, name: str) -> None:
     """A name is a path too, and comes from outside."""
     with pytest.raises(UnsafePath):
-        directory.catch_up(name)
+        demo.directory.catch_up(name)
 
 
-def test_an_unwritable_root_is_reported_and_written_later(tmp_path: Path, story: Story) -> None:
+def test_an_unwritable_root_is_reported_and_written_later(demo: Demo) -> None:
     """A full or read-only disk costs a directory for a while, never the run."""
-    root = tmp_path / "runs"
+    root = demo.root / "runs"
     root.write_text("in the way")
-    directory = RunDirectory(root, story.store)
-    story.begin().ask("ask#1", "a", "b")
+    directory = RunDirectory(root, demo.story.store)
+    demo.story.begin().ask("ask#1", "a", "b")
     with pytest.raises(WriteFailed, match="cannot write"):
         directory.catch_up("demo")
     root.unlink()
 
     directory.catch_up("demo")
 
-    assert tree(root / "demo") == rebuilt(story, tmp_path / "elsewhere")
+    assert tree(root / "demo") == demo.rebuilt()
 
 
 # Questions
 
 
-def test_an_open_question_is_shown_until_it_is_answered(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_an_open_question_is_shown_until_it_is_answered(demo: Demo) -> None:
     """A question that stays after its answer is answered twice."""
-    item = story.begin().wait(Question("Which title?", question_id="title"))
-    directory.catch_up("demo")
-    questions = document(tmp_path / "demo" / "hitl" / "questions.json")
+    item = demo.story.begin().wait(Question("Which title?", question_id="title"))
+    demo.catch_up()
+    questions = document(demo.folder / "hitl" / "questions.json")
     assert questions["turn"] == 1
     assert questions["questions"][0]["agent"] == "draft"
     assert questions["questions"][0]["questions"][0]["id"] == "title"
-    assert document(tmp_path / "demo" / "state.json")["awaiting_human"] is True
+    assert demo.document("state.json")["awaiting_human"] is True
 
-    story.answer(item, "Tea")
-    directory.catch_up("demo")
+    demo.story.answer(item, "Tea")
+    demo.catch_up()
 
-    assert not (tmp_path / "demo" / "hitl" / "questions.json").exists()
-    assert document(tmp_path / "demo" / "state.json")["awaiting_human"] is False
-
-
-def test_a_question_is_shown_while_the_rest_of_a_fan_out_runs(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
-    """Users can answer early, before the run waits."""
-    story.begin().wait(Question("ok?"), "map#1[0]/wait#1")
-    story.commit(ev.RunResumed(), asked("map#1[1]/ask#1", "continue"))
-
-    directory.catch_up("demo")
-
-    state = document(tmp_path / "demo" / "state.json")
-    assert (state["status"], state["awaiting_human"], state["inbox"]) == ("running", True, [1])
+    assert not (demo.folder / "hitl" / "questions.json").exists()
+    assert demo.document("state.json")["awaiting_human"] is False
 
 
-def test_an_open_request_for_a_response_has_a_prompt_file(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_an_open_request_for_a_response_has_a_prompt_file(demo: Demo) -> None:
     """Manual work is done by copying this file to wherever the work is done."""
-    item = story.begin().wait(Response("Do this.", {"type": "object"}))
-    directory.catch_up("demo")
-    prompt = tmp_path / "demo" / "hitl" / f"{item.id}-prompt.md"
+    item = demo.story.begin().wait(Response("Do this.", {"type": "object"}))
+    demo.catch_up()
+    prompt = demo.folder / "hitl" / f"{item.id}-prompt.md"
     assert prompt.read_text().startswith("Do this.\n\nAnswer with JSON that fits this schema:")
 
-    story.answered(item, "{}")
-    directory.catch_up("demo")
+    demo.story.answered(item, "{}")
+    demo.catch_up()
 
     assert not prompt.exists()
 
 
-def test_questions_show_how_they_can_be_answered(
-    tmp_path: Path, story: Story, directory: RunDirectory
-) -> None:
+def test_questions_show_how_they_can_be_answered(demo: Demo) -> None:
     """A user who only sees this file must be able to answer."""
-    story.begin().wait(Question("Ship?", ["yes", "no"]), "a#1")
-    story.wait(Approval("Plan ok?", {"plan": "x"}, question_id="plan"), "b#1")
-    story.wait(Question("Name?", deadline=timedelta(seconds=60), default="x"), "c#1")
-    story.wait(Response("Work"), "d#1")
+    demo.story.begin().wait(Question("Ship?", ["yes", "no"]), "a#1")
+    demo.story.wait(Approval("Plan ok?", {"plan": "x"}, question_id="plan"), "b#1")
+    demo.story.wait(Question("Name?", deadline=timedelta(seconds=60), default="x"), "c#1")
+    demo.story.wait(Response("Work"), "d#1")
 
-    directory.catch_up("demo")
+    demo.catch_up()
 
-    questions = document(tmp_path / "demo" / "hitl" / "questions.json")
+    questions = document(demo.folder / "hitl" / "questions.json")
     choice, approval, question, response = questions["questions"][0]["questions"]
     assert choice["options"] == ["yes", "no"]
     # Under its number, because only that says which content is approved.

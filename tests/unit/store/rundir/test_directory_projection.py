@@ -15,7 +15,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Progress, Recorded
-from signoff.runtime.store_port import RunRow, Store
+from signoff.runtime.store_port import Store
 from signoff.store.rundir.directory import Projection, RunDirectory
 from signoff.store.rundir.files import Disk, RunFiles
 from signoff.store.rundir.layout import Layout
@@ -82,18 +82,6 @@ def test_close_waits_until_every_change_is_written(
     assert "signoff-run-directory" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_changes_in_quick_succession_are_written_once(
-    story: Story, projection: Projection, disk: WatchedDisk
-) -> None:
-    """A directory that is written after every step would slow down its run."""
-    for n in range(20):
-        projection.notice(news(story.ask(f"ask{n}#1", "a", "b")))
-
-    projection.close()
-
-    assert disk.states == 1
-
-
 def test_a_run_that_stops_is_written_at_once(
     story: Story, projection: Projection, disk: WatchedDisk
 ) -> None:
@@ -115,18 +103,6 @@ def test_changes_of_an_active_run_are_written_after_the_interval(
         assert disk.written.wait(PATIENCE_SECONDS)
 
 
-def test_closing_twice_and_changes_after_closing_do_no_harm(
-    tmp_path: Path, story: Story, projection: Projection
-) -> None:
-    """An observer must never break the run it observes, not even while the process ends."""
-    projection.close()
-    projection.notice(news(story))
-
-    projection.close()
-
-    assert not (tmp_path / "demo").exists()
-
-
 def test_nothing_is_opened_before_there_is_something_to_write(tmp_path: Path) -> None:
     """A command that only lists runs should not pay for a second connection."""
 
@@ -138,29 +114,6 @@ def test_nothing_is_opened_before_there_is_something_to_write(tmp_path: Path) ->
     projection.notice(Progress("demo", "draft", "", "thinking"))
 
     projection.close()
-
-
-def test_the_thread_has_its_own_connection_and_closes_it(tmp_path: Path, story: Story) -> None:
-    """The run's own connection must never wait for the files."""
-    seen: list[str] = []
-
-    class Reopened(MemoryStore):
-        def row(self, name: str) -> RunRow:
-            return story.store.row(name)
-
-        def close(self) -> None:
-            seen.append(f"closed in {threading.current_thread().name}")
-
-    def reopen() -> Store:
-        seen.append(f"opened in {threading.current_thread().name}")
-        return Reopened()
-
-    projection = Projection(tmp_path, reopen)
-    projection.notice(news(story))
-
-    projection.close()
-
-    assert seen == ["opened in signoff-run-directory", "closed in signoff-run-directory"]
 
 
 def test_a_failed_write_is_reported_once_and_tried_again_on_close(

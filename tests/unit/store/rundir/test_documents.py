@@ -14,16 +14,10 @@ from signoff.store.rundir.documents import (
     quote,
     state_document,
     thread_line,
-    timestamp,
 )
 from signoff.store.rundir.layout import Layout, ShownRun
 
 PROJECTION = ProjectionState("one", 0.0, "d" * 64, 3)
-
-
-def test_a_timestamp_is_utc_in_iso_8601() -> None:
-    """Two machines in two time zones must write the same bytes for the same event."""
-    assert timestamp(1_700_000_000.25) == "2023-11-14T22:13:20.250Z"
 
 
 def test_a_thread_line_is_one_object_with_a_short_stable_id() -> None:

@@ -8,13 +8,6 @@ from signoff.errors import UnreadableFile, UnsafePath
 from signoff.store.rundir.files import LARGEST_READ, RunFiles, encode_text
 
 
-def test_a_file_is_written_at_once(tmp_path: Path) -> None:
-    """A later command of the same step reads the file."""
-    RunFiles(tmp_path).write("demo", "code/main.py", "print('é')\r\n")
-
-    assert (tmp_path / "demo" / "code" / "main.py").read_bytes() == "print('é')\r\n".encode()
-
-
 def test_a_file_is_read_back_as_bytes(tmp_path: Path) -> None:
     """An approval is compared with them; a link or a folder cannot be approved."""
     files = RunFiles(tmp_path)

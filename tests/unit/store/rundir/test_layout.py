@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from signoff.store.rundir.layout import AgentCall, CallFiles, FileNames, Layout, file_name_part
+from signoff.store.rundir.layout import AgentCall, FileNames, Layout, file_name_part
 
 ASKED = AgentCall(
     step="draft",
@@ -17,27 +17,6 @@ ASKED = AgentCall(
 def prompts(*calls: AgentCall) -> list[str]:
     names = FileNames(Layout())
     return [names.call_files(call).prompt.removeprefix("iterations/") for call in calls]
-
-
-def test_a_call_is_named_after_its_step_and_agent() -> None:
-    """Users look for these names; they are in the documentation."""
-    files = FileNames(Layout()).call_files(ASKED)
-
-    assert files == CallFiles(
-        "iterations/1/prompt_draft_claude.txt", "iterations/1/reply_draft_claude.txt"
-    )
-
-
-def test_the_same_call_gets_the_same_files_again() -> None:
-    """A call that is repeated after a crash must not leave a second prompt."""
-    assert prompts(ASKED, ASKED) == ["1/prompt_draft_claude.txt"] * 2
-
-
-def test_each_iteration_has_its_own_folder() -> None:
-    """The rounds of a loop would otherwise overwrite each other."""
-    later = replace(ASKED, iteration=2, visit=2)
-
-    assert prompts(ASKED, later) == ["1/prompt_draft_claude.txt", "2/prompt_draft_claude.txt"]
 
 
 def test_the_difference_is_added_when_two_calls_would_share_a_file() -> None:
@@ -122,11 +101,3 @@ def test_a_steps_file_keeps_its_name_until_another_step_uses_it() -> None:
     placed = [names.step_path("1/a.md", step) for step in ("fix", "polish", "fix", "polish")]
 
     assert placed == ["1/a.md", "1/a_polish.md", "1/a.md", "1/a_polish.md"]
-
-
-def test_steps_files_that_differ_only_in_case_get_different_names() -> None:
-    """On some systems the second would overwrite the first."""
-    names = FileNames(Layout())
-
-    assert names.step_path("a.md", "one") == "a.md"
-    assert names.step_path("A.md", "two") == "A_two.md"

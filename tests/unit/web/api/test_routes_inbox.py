@@ -124,21 +124,6 @@ async def test_a_program_rejects_but_never_approves_what_needs_a_signature(
     assert rejected.status_code == 200, rejected.text
 
 
-async def test_a_list_has_titles_and_the_beginning_of_each_prompt(
-    project: Project, program: httpx.AsyncClient
-) -> None:
-    """Prompts to agents fill pages; a program that lists requests needs one line of each."""
-    prompt = "Ship the release?\n" + "Read this first. " * 100
-    await ask(project, Approval(prompt, "the text"))
-
-    (line,) = (await program.get("/api/v1/inbox")).json()
-    whole = await shown(program)
-
-    assert line["title"] == "Ship the release?"
-    assert line["prompt"] == f"{prompt[:199]}…"
-    assert whole["prompt"] == prompt
-
-
 async def test_every_surface_shows_a_sign_off_the_same(
     project: Project, program: httpx.AsyncClient, waiting: str
 ) -> None:

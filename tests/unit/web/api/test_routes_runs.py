@@ -39,25 +39,6 @@ async def test_a_run_shows_no_path_of_the_machine(
         assert str(project.home.root) not in json.dumps(document)
 
 
-async def test_a_run_is_cancelled_once(program: httpx.AsyncClient, waiting: str) -> None:
-    """By whom and why is recorded."""
-    cancelled = await program.post(f"/api/v1/runs/{waiting}/cancel", json={"why": "wrong goal"})
-
-    assert cancelled.json()["status"] == "cancelled"
-    assert "script: wrong goal" in cancelled.json()["reason"]
-    resumed = await program.post(f"/api/v1/runs/{waiting}/resume")
-    assert resumed.status_code in (400, 409)
-
-
-async def test_a_run_that_rests_is_handed_to_a_worker(
-    program: httpx.AsyncClient, waiting: str
-) -> None:
-    """Resuming here only queues it."""
-    resumed = await program.post(f"/api/v1/runs/{waiting}/resume")
-
-    assert (resumed.status_code, resumed.json()["status"]) == (202, "queued")
-
-
 async def test_the_journal_is_read_page_by_page(program: httpx.AsyncClient, waiting: str) -> None:
     """Everything that happened, in order, and nothing twice."""
     path, seen, after = f"/api/v1/runs/{waiting}/journal", [], 0
@@ -71,19 +52,6 @@ async def test_the_journal_is_read_page_by_page(program: httpx.AsyncClient, wait
     whole = (await program.get(path, params={"limit": 1000})).json()["events"]
     assert seen == whole
     assert whole[0]["event"]["e"] == "run_started"
-
-
-async def test_spend_and_exports_are_there(program: httpx.AsyncClient, waiting: str) -> None:
-    """The same figures and documents as from the command line."""
-    (line,) = (await program.get("/api/v1/spend")).json()["lines"]
-    formats = (await program.get("/api/v1/exports")).json()
-    document = await program.get(f"/api/v1/runs/{waiting}/exports/json")
-
-    assert (line["agent"], line["runs"], line["usd"]) == ("claude", 1, 0.0)
-    assert "json" in formats
-    assert document.headers["content-type"].startswith("text/plain")
-    missing = await program.get(f"/api/v1/runs/{waiting}/exports/nothing")
-    assert missing.status_code == 404
 
 
 def unsafe_routes(app: PageApp) -> list[tuple[str, str]]:

@@ -24,19 +24,6 @@ async def test_a_workflow_of_the_project_is_listed_with_what_it_takes(
     assert [each["id"] for each in found.json()["graph"]["steps"]][:2] == ["draft", "review"]
 
 
-async def test_the_list_begins_with_what_the_project_has(program: httpx.AsyncClient) -> None:
-    """Users look for their own; `review` takes files and needs no definition."""
-    listed = (await program.get("/api/v1/workflows")).json()["workflows"]
-    review = await program.get("/api/v1/workflow", params={"target": "review"})
-
-    assert listed[0]["name"] == "slogan"
-    assert [each["name"] for each in listed if not each["description"] and not each["own"]] == []
-    assert {"review", "code-review"} <= {each["name"] for each in listed}
-    assert {"name": "paths", "kind": "list", "description": "Files and folders to review."} in (
-        review.json()["options"]
-    )
-
-
 @pytest.mark.parametrize("target", ["slogan", f"./{TARGET}", "review"])
 async def test_a_workflow_is_started_by_its_name_too(
     project: Project, program: httpx.AsyncClient, target: str
@@ -50,16 +37,6 @@ async def test_a_workflow_is_started_by_its_name_too(
 
     assert started.status_code == 201, started.text
     assert started.json()["target"] == ("review:files" if target == "review" else TARGET)
-
-
-async def test_a_started_run_is_queued_for_a_worker(program: httpx.AsyncClient) -> None:
-    """It has to survive this server."""
-    started = await program.post("/api/v1/runs", json=START)
-
-    assert started.status_code == 201
-    assert started.json()["status"] == "queued"
-    assert started.headers["location"] == "/api/v1/runs/first"
-    assert (await program.get(started.headers["location"])).json()["run"] == "first"
 
 
 async def test_starts_with_one_key_at_once_start_one_run(

@@ -52,22 +52,6 @@ async def test_links_inside_of_the_page_lead_somewhere(
     assert sum(each.startswith("f-") for each in found.ids) == 30
 
 
-async def test_a_run_without_a_review_has_a_page_too(
-    project: Project, browser: httpx.AsyncClient
-) -> None:
-    """Workflows of every kind are watched here."""
-    await waiting(project, Question("Which name?"))
-
-    page = PageReader((await browser.get("/runs/run")).text)
-    log = PageReader((await browser.get("/runs/run/log")).text)
-
-    assert {"workflow", "decisions", "cost", "steps", "log", "files"} <= set(page.ids)
-    assert "findings" not in page.ids
-    assert "/requests/1" in page.addresses
-    assert "/runs/run/cancel" in page.actions
-    assert "waits for a human" in log.text
-
-
 async def test_a_run_is_cancelled_with_a_reason_and_its_author(
     project: Project, browser: httpx.AsyncClient
 ) -> None:
@@ -104,18 +88,6 @@ async def test_files_are_sent_as_plain_text_and_only_those_of_the_run(
     assert page.headers["content-type"].startswith("text/plain")
     assert page.headers["content-security-policy"].startswith("sandbox")
     assert [each.status_code // 100 for each in (link, outside, missing)] == [4, 4, 4]
-
-
-async def test_exports_are_saved_not_shown(project: Project, browser: httpx.AsyncClient) -> None:
-    """The report has styles of its own, which pages of this server may not have."""
-    LongReview(project.store, rounds=2, findings=4).write()
-
-    response = await browser.get("/runs/long/export/html")
-    unknown = await browser.get("/runs/long/export/pdf")
-
-    assert response.headers["content-disposition"] == "attachment; filename*=utf-8''long.html"
-    assert "Made by signoff" in response.text
-    assert unknown.status_code == 404
 
 
 async def test_a_run_that_was_answered_elsewhere_can_be_continued(

@@ -57,17 +57,6 @@ def address(target: str) -> str:
     return f"/workflows/start?{urlencode({'target': target})}"
 
 
-async def test_workflows_are_listed_with_what_cannot_be_used(browser: httpx.AsyncClient) -> None:
-    """A file with a mistake is missing from the list, and the page says why."""
-    page = PageReader((await browser.get("/workflows")).text)
-
-    assert address(TARGET) in page.addresses
-    assert "Releases it." in page.text
-    assert "Plan a change so that agents who were not there can carry it out." in page.text
-    assert address("skill:planner") in page.addresses
-    assert "broken.yaml" in page.text
-
-
 async def test_the_form_is_made_from_the_parameters(browser: httpx.AsyncClient) -> None:
     """Types, choices, ranges and defaults are known, so the browser can check them."""
     response = await browser.get(address(TARGET))

@@ -5,7 +5,7 @@ import pytest
 
 from signoff.errors import ProviderError
 from signoff.profiles import StandardsProviderFactory
-from signoff.profiles.standards.yaml_rules import LEGEND, YamlRulesStandards
+from signoff.profiles.standards import LEGEND, YamlRulesStandards
 
 JPA = """
 # comment

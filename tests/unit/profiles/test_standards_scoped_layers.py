@@ -6,7 +6,7 @@ import pytest
 
 from signoff.errors import ProviderError
 from signoff.profiles import StandardsProviderFactory
-from signoff.profiles.standards.scoped_layers import ScopedLayerStandards
+from signoff.profiles.standards import ScopedLayerStandards
 
 LAYERS = {
     "_universal": ["java.md", "naming.md"],

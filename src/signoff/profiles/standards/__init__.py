@@ -1,1 +1,0 @@
-"""The providers of standards that are shipped: whole files by layer, and single rules."""
