@@ -7,8 +7,8 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.core.requests import AnswerableBy, is_open_to_agents
+from signoff.flows.end_view import report
 from signoff.flows.model import AdjudicationConfig
-from signoff.flows.report import report
 from signoff.review.constraint import ConstraintBehavior
 from signoff.runtime.result import RunResult
 from signoff.store.sqlite import MemoryStore
