@@ -33,7 +33,13 @@ from signoff.flows.state import (
     critiques_in,
     read,
 )
-from signoff.flows.steps.updates import best_version, findings_of, shortened, without_findings
+from signoff.flows.steps.updates import (
+    best_version,
+    findings_of,
+    score_of,
+    shortened,
+    without_findings,
+)
 from signoff.notation import RunReport
 from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.critique import Critique, CritiqueIssue
@@ -220,7 +226,7 @@ def _was_read(view: FlowState) -> bool:
 
 def _compared(view: FlowState, best: Mapping[str, Any]) -> str:
     """Says why a version that was reviewed is not the best one."""
-    score = _score(view.ledger.open())
+    score = score_of(view.ledger.open())
     worse = score > list(best["score"])
     how = "and found worse" if worse else "against fewer constraints"
     return f"reviewed {how} (open: {_format_score(score)})"
@@ -335,11 +341,6 @@ def _unchecked_note(state: RunState) -> Iterator[str]:
         who = ", ".join(f"{each['constraint_id']} by {each['reviewer']}" for each in answers)
         where = f"iterations/{state.iteration}/critiques"
         yield f"step {state.step!r} had answers that were not checked yet: {who} (in {where})"
-
-
-def _score(findings: Sequence[Finding]) -> list[int]:
-    severities = [finding.severity for finding in findings]
-    return [severities.count(severity) for severity in Severity]
 
 
 def _open_counts(score: Sequence[int]) -> dict[str, int]:
