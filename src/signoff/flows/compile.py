@@ -61,9 +61,20 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     # has perhaps no key for the others.
     if CHOSEN in context.options and not _names_critics(file):
         read = _with_critic(read, context.options[CHOSEN])
-    flow = _flow(read, context)
+    flow = flow_in(
+        context,
+        config=read.config,
+        goal=read.goal or NO_GOAL,
+        constraints=read.constraints,
+        prompts=read.prompts,
+        default_agent=_default_agent(context),
+        allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
+    )
     name = read.config.name or file.path.stem
-    problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))
+    problems = list[Problem]()
+    if read.goal is None and not context.check_only and flow.config.artifact is None:
+        remedy = "name a goal file, or add goal: to the flow"
+        problems.append(Problem(file.path.name, "there is no goal", remedy))
     if not context.resumes:
         # A run that was started has recorded its sources.
         remedy = "fix the path, or take it out"
@@ -74,19 +85,15 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     return compile_flow(flow, name, [*read.warnings, *_warnings(flow, context.without_key)])
 
 
-def _flow(read: ReadFlow, context: CompileContext) -> Flow:
+def flow_in(context: CompileContext, **own: Any) -> Flow:
+    """Returns a flow with what it gets from the project; `own` are its other fields."""
     return Flow(
-        config=read.config,
-        goal=read.goal or NO_GOAL,
-        constraints=read.constraints,
-        prompts=read.prompts,
         root=context.root,
         home=context.home,
-        default_agent=_default_agent(context),
         installed=tuple(context.installed or PROGRAMS),
         agents=context.agents,
-        allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
         options=context.stored,
+        **own,
     )
 
 
@@ -108,11 +115,6 @@ def _with_critic(read: ReadFlow, agent: str) -> ReadFlow:
     routing = constraints.routing.model_copy(update={"default_agents": (agent,)})
     update = {"constraints": constraints.model_copy(update={"routing": routing})}
     return replace(read, config=read.config.model_copy(update=update))
-
-
-def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
-    if read.goal is None and not check_only and flow.config.artifact is None:
-        yield Problem(name, "there is no goal", "name a goal file, or add goal: to the flow")
 
 
 def _warnings(flow: Flow, without_key: Collection[str]) -> Iterator[str]:

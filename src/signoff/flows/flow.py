@@ -189,7 +189,8 @@ def _levels(
         if fnmatchcase(constraint.id, rule.match):
             yield rule.agents, f"the routing rule {rule.match!r}"
     for route in routing.priority_routing:
-        if route.low <= constraint.priority <= route.high:
-            yield route.agents, f"the routing of priorities {route.low} to {route.high}"
+        low, high = route.range
+        if low <= constraint.priority <= high:
+            yield route.agents, f"the routing of priorities {low} to {high}"
     yield routing.default_agents, "default_agents of the routing"
     yield default_agents, "the default agent"

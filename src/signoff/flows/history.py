@@ -199,7 +199,10 @@ class FlowHistory:
         self, record: Mapping[str, Any], changed: Mapping[str, Any], at: float
     ) -> Iterator[ReviewNews]:
         verdict = changed.get("last_adjudication") or self._values.get("last_adjudication") or {}
-        decided = [(each, _finding_of(each)) for each in verdict.get("decisions", ())]
+        decided = [
+            (each, str(each.get("finding_id") or each.get("issue_id") or ""))
+            for each in verdict.get("decisions", ())
+        ]
         entries = (self._values.get("findings") or {}).get("entries", ())
         blocking = {each["id"] for each in entries if each["severity"] in self._block_on}
         to_fix = tuple(n for each, n in decided if each.get("status") == Pursuit.PURSUING)
@@ -267,7 +270,3 @@ def _files(values: Mapping[str, Any]) -> Mapping[str, str]:
         return dict(values["files"])
     text = values.get("artifact")
     return {UNNAMED: str(text)} if text is not None else {}
-
-
-def _finding_of(decision: Mapping[str, Any]) -> str:
-    return str(decision.get("finding_id") or decision.get("issue_id") or "")

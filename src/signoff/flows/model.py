@@ -489,7 +489,7 @@ def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
     stored: dict[str, Any] = _plain(config)
     # The order of constraints decides in which order they are read, and JSON objects have none.
-    stored["constraints"]["inline"] = _pairs(stored["constraints"]["inline"])
+    stored["constraints"]["inline"] = [[*pair] for pair in stored["constraints"]["inline"].items()]
     stored["default_behavior"] = stored["default_behavior"]["by_severity"]
     behaviors = stored["constraint_behaviors"]
     stored["constraint_behaviors"] = [[key, each["by_severity"]] for key, each in behaviors.items()]
@@ -520,7 +520,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     return value.value if isinstance(value, Enum) else value
-
-
-def _pairs(mapping: Mapping[str, Any]) -> list[list[Any]]:
-    return [[key, value] for key, value in mapping.items()]

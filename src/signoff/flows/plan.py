@@ -70,12 +70,10 @@ class PlannedStep:
     def retries(self) -> int:
         """Further calls in one round, at most: answers that are sent back to be corrected."""
         match self.step.step:
-            case StepKind.GENERATE:
+            case StepKind.GENERATE | StepKind.SIGN_OFF:
                 return 0
             case StepKind.REFINE:
                 return self.step.validation_retries
-            case StepKind.SIGN_OFF:
-                return 0
             case _:
                 return len(self.calls)
 
@@ -205,11 +203,6 @@ class FlowPlan:
             "at_most": per_round * self.rounds,
             "again_at_most": sum(each.retries for each in self.steps) * self.rounds,
         }
-
-    @property
-    def first_round(self) -> str:
-        """How many calls the first round makes, in words."""
-        return count(self.calls["per_round"], "call")
 
     def _reviewers(self) -> Iterator[str]:
         for each in self.steps:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from signoff.agents.base import KnownAgent
-from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
+from signoff.agents.kinds import DEFAULT_AGENT
 from signoff.core.severity import Severity
 from signoff.core.workflow import Workflow
 from signoff.discovery import Discovery
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
-from signoff.flows.compile import NO_GOAL, compile_flow, frozen_source
+from signoff.flows.compile import NO_GOAL, compile_flow, flow_in, frozen_source
 from signoff.flows.constraint_file import (
     constraint_from_dict,
     inline_constraint,
@@ -51,28 +51,17 @@ _OTHER_FIXER = (
 _NAMED = re.compile(r"([a-z][a-z0-9_-]{0,39}):\s+(.*)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class ReviewOptions:
-    """What the command line says about a review."""
+def review_source(
+    paths: Sequence[str],
+    since: str | None,
+    options: Mapping[str, Any],
+    constraints: Sequence[Constraint],
+) -> dict[str, Any]:
+    """Returns the flow of a review as plain data; `options` are those of the command line.
 
-    paths: tuple[str, ...] = ()
-    """Relative to the project's folder."""
-    since: str | None = None
-    all_lines: bool = False
-    intent: str = ""
-    fix: bool = False
-    agent: str | None = None
-    fixer: str | None = None
-    """The agent that fixes; by default the one that reviews."""
-    write: bool = False
-    """Whether approved fixes go back into the project."""
-    fail_on: str | None = None
-    """The least severity that blocks; None leaves it to the default."""
-
-
-def review_source(options: ReviewOptions, constraints: Sequence[Constraint]) -> dict[str, Any]:
-    """Returns the flow of a review as plain data."""
-    config = config_from_dict(_flow_keys(options), NAME)
+    The paths are relative to the project's folder.
+    """
+    config = config_from_dict(_flow_keys(paths, since, options), NAME)
     flow = Flow(config=config, goal=NO_GOAL, constraints=tuple(constraints), root=Path())
     return {key: value for key, value in frozen_source(flow).items() if key != "given"}
 
@@ -170,7 +159,7 @@ def check_project(context: CompileContext) -> Discovery:
     for each in (folder, *(folder / name for name in _sets(folder))):
         try:
             if constraints := load_constraints(each) if each.is_dir() else []:
-                source = review_source(ReviewOptions(paths=(".",)), constraints)
+                source = review_source(["."], None, {}, constraints)
                 resolve(TARGET.partition(":")[2], replace(context, options={OPTION: source}))
         except InvalidWorkflow as error:
             problems += error.problems
@@ -207,16 +196,12 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     # The flow is read from what the run has stored, never built again: options and presets may have
     # changed since it was started.
     goal = source.get("goal") or {}
-    flow = Flow(
+    flow = flow_in(
+        context,
         config=config,
         goal=Goal(**goal) if goal else NO_GOAL,
         constraints=constraints,
-        root=context.root,
-        home=context.home,
         default_agent=context.default_agent or DEFAULT_AGENT,
-        installed=tuple(context.installed or PROGRAMS),
-        agents=context.agents,
-        options=context.stored,
     )
     if not context.resumes and (missing := list(source_problems(flow))):
         remedy = "fix the path, or take it out"
@@ -232,36 +217,39 @@ def _check_agent(names: Sequence[str], known: Collection[str]) -> None:
             raise UsageError(str(UnknownName("agent", name, sorted(known))))
 
 
-def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
-    fixer = options.fixer or options.agent
+def _flow_keys(
+    paths: Sequence[str], since: str | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    reviewer, fix = options.get("agent"), options.get("fix")
+    fixer = options.get("fixer") or reviewer
     agent = {"agent": fixer} if fixer else {}
     # A constraint that names its agents keeps them.
-    routing = {"constraints": {"routing": {"default_agents": [options.agent]}}}
+    routing = {"constraints": {"routing": {"default_agents": [reviewer]}}}
     steps: list[dict[str, Any]] = [
         {"step": "critique", "name": "review"},
         {"step": "adjudicate", "name": "policy", "agent": "policy"},
     ]
-    if options.fix:
+    if fix:
         steps.append(
             {"step": "refine", "name": "fix", "mode": "apply", "loop_to": "review", **agent}
         )
     # These keys are those of a flow file: a review is an ordinary flow that nobody had to write.
     artifact = {
-        "paths": list(options.paths),
-        "since": options.since,
-        "all_lines": options.all_lines,
-        "intent": options.intent,
+        "paths": list(paths),
+        "since": since,
+        "all_lines": options.get("all_lines"),
+        "intent": options.get("intent"),
     }
-    least = Severity(options.fail_on.upper()) if options.fail_on else None
+    least = Severity(options["fail_on"].upper()) if options.get("fail_on") else None
     judging = {"approval": {"block_on": [each.value for each in least.or_worse]}} if least else None
     return {
         "name": NAME,
         "artifact": {key: value for key, value in artifact.items() if value},
-        "output": {"write_back": "on_approval" if options.write else "never"},
-        **(routing if options.agent else {}),
+        "output": {"write_back": "on_approval" if options.get("write") else "never"},
+        **(routing if reviewer else {}),
         **({"adjudication": judging} if judging else {}),
         "workflow": steps,
-        "max_iterations": ROUNDS if options.fix else 1,
+        "max_iterations": ROUNDS if fix else 1,
         "rereview": "changed",
         "max_findings": 20,
         # A minor finding blocks nothing, but a reader of the review wants to know it.

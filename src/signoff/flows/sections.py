@@ -229,15 +229,20 @@ class Goal(FlowSection):
         return self.goal
 
 
-def _goal_from_text(raw: Any) -> Any:
-    if not isinstance(raw, str):
-        return raw
-    if not raw.strip():
-        raise ValueError(raw)
-    return Goal.model_construct(goal=raw)
+def _or_text(section: type[FlowSection], key: str) -> BeforeValidator:
+    """Returns a validator that accepts a text in the place of a section with just one key."""
+
+    def read(raw: Any) -> Any:
+        if not isinstance(raw, str):
+            return raw
+        if not raw.strip():
+            raise ValueError(raw)
+        return section.model_construct(None, **{key: raw})
+
+    return BeforeValidator(read, json_schema_input_type=Word | section)
 
 
-GoalField = Annotated[Goal, BeforeValidator(_goal_from_text, json_schema_input_type=Word | Goal)]
+GoalField = Annotated[Goal, _or_text(Goal, "goal")]
 """A goal's text, or a mapping with its material."""
 
 
@@ -267,16 +272,6 @@ class PriorityRoute(FlowSection):
             raise ValueError(value)
         return value
 
-    @property
-    def low(self) -> int:
-        """The smallest priority."""
-        return self.range[0]
-
-    @property
-    def high(self) -> int:
-        """The largest priority."""
-        return self.range[1]
-
 
 class RoutingConfig(FlowSection):
     """The agents of each constraint, where neither the step nor the constraint names any."""
@@ -302,18 +297,7 @@ class InlineConstraint(FlowSection):
     """How severe a violation is, if the critic does not say."""
 
 
-def _inline_from_text(raw: Any) -> Any:
-    if not isinstance(raw, str):
-        return raw
-    if not raw.strip():
-        raise ValueError(raw)
-    return InlineConstraint.model_construct(summary=raw)
-
-
-InlineField = Annotated[
-    InlineConstraint,
-    BeforeValidator(_inline_from_text, json_schema_input_type=Word | InlineConstraint),
-]
+InlineField = Annotated[InlineConstraint, _or_text(InlineConstraint, "summary")]
 """A sentence, or a mapping that also names agents and a severity."""
 
 

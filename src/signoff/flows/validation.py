@@ -233,18 +233,15 @@ def _passes_unreviewed(
             yield Mistake(("workflow", position), what, remedy)
     if constraints is None or StepKind.CRITIQUE not in kinds:
         return
+    critics = [step for step in config.workflow if step.step is StepKind.CRITIQUE]
     if not constraints:
         remedy = "add constraints, or set allow_unreviewed: true"
         yield Mistake(("constraints",), "there are no constraints, so nothing is reviewed", remedy)
-    elif not any(step.selects(each) for step in _critics(config) for each in constraints):
+    elif not any(step.selects(each) for step in critics for each in constraints):
         what = "no critique step selects a constraint, so nothing is reviewed"
         names = ", ".join(each.id for each in constraints[:MOST_LISTED])
         remedy = f"select one of: {names}; or set allow_unreviewed: true"
         yield Mistake(("workflow",), what, remedy)
-
-
-def _critics(config: GenflowConfig) -> list[WorkflowStep]:
-    return [step for step in config.workflow if step.step is StepKind.CRITIQUE]
 
 
 def _several_agents(
@@ -365,9 +362,10 @@ def _patterns(config: GenflowConfig, constraints: Sequence[Constraint]) -> Itera
         if not any(fnmatchcase(constraint.id, pattern) for constraint in constraints):
             yield Mistake(path, f"{format_path(path)}: {pattern!r} matches no constraint")
     for position, route in enumerate(config.constraints.routing.priority_routing):
-        if not any(route.low <= each.priority <= route.high for each in constraints):
+        low, high = route.range
+        if not any(low <= each.priority <= high for each in constraints):
             path = ("constraints", "routing", "priority_routing", position)
-            what = f"no constraint has a priority from {route.low} to {route.high}"
+            what = f"no constraint has a priority from {low} to {high}"
             yield Mistake(path, f"{format_path(path)}: {what}")
 
 

@@ -41,6 +41,9 @@ from signoff.runtime.fanout import FELL_SHORT
 Approve = Callable[[str], bool]
 """Decides about a reviewer's reply, in place of the usual rules."""
 
+Perform = Callable[[StepContext, PairSettings, Approve | None], Awaitable[Result]]
+"""Does the work of one step."""
+
 TurnRecord = dict[str, Any]
 """One turn in a run's state: turn, text, approved, feedback, score, too_long, at, candidates."""
 
@@ -60,36 +63,13 @@ class PairPhase(StrEnum):
 
 MOST_TURNS = 10
 
-# The graph is the same for every pair, so it has room for the most turns; how many this pair may
-# have is decided by its settings in `DECIDING`.
-_ANOTHER_TURN = Edge(PairPhase.GENERATING, bound=MOST_TURNS - 1, starts_iteration=True)
-_EDGES: Mapping[PairPhase, tuple[str, Mapping[Outcome, str | End | Edge | None]]] = {
-    PairPhase.INITIALIZED: ("Start", {Outcome.OK: PairPhase.GENERATING}),
-    PairPhase.GENERATING: ("Write", {Outcome.OK: PairPhase.REVIEWING}),
-    PairPhase.REVIEWING: ("Review", {Outcome.OK: PairPhase.DECIDING}),
-    PairPhase.DECIDING: (
-        "Decide",
-        {
-            Outcome.OK: PairPhase.COMPLETED,
-            Outcome.ITERATE: _ANOTHER_TURN,
-            Outcome.SKIP: PairPhase.COMPLETED,
-            Outcome.FAIL: PairPhase.COMPLETED,
-        },
-    ),
-    PairPhase.COMPLETED: (
-        "Result",
-        {Outcome.OK: None, Outcome.SKIP: End.NOT_CONVERGING, Outcome.FAIL: End.LIMIT},
-    ),
-}
-"""The title of each step, and where its outcomes lead."""
-
 
 def build(name: str, context: CompileContext, approve: Approve | None = None) -> Workflow:
     """Returns the workflow of a preset; `approve` decides about replies instead of the phrase."""
     if name not in PRESETS:
         raise UnknownName("preset of pairs", name, PRESETS)
     steps = []
-    for phase, (title, edges) in _EDGES.items():
+    for phase, (title, _, edges) in _STEPS.items():
         handler = PairStep(phase, approve if phase is PairPhase.REVIEWING else None)
         steps.append(StepDef(phase.value, title=title, handler=handler, next=edges))
     return Workflow(
@@ -135,7 +115,8 @@ class PairStep:
         """Performs the phase once."""
         try:
             settings = PairSettings.model_validate(ctx.workflow_params[SETTINGS])
-            return await _PHASES[self.phase](ctx, settings, self.approve)
+            _, perform, _ = _STEPS[self.phase]
+            return await perform(ctx, settings, self.approve)
         except FELL_SHORT as error:
             # These would be retried and then shown to a human. A pair ends with an error instead:
             # its caller is a program, which may resume it.
@@ -303,13 +284,30 @@ async def _complete(ctx: StepContext, settings: PairSettings, _approve: Approve 
     return outcome, update
 
 
-_PHASES: Mapping[PairPhase, Callable[..., Awaitable[Result]]] = {
-    PairPhase.INITIALIZED: _open,
-    PairPhase.GENERATING: _generate,
-    PairPhase.REVIEWING: _review,
-    PairPhase.DECIDING: _decide,
-    PairPhase.COMPLETED: _complete,
+# The graph is the same for every pair, so it has room for the most turns; how many this pair may
+# have is decided by its settings in `DECIDING`.
+_ANOTHER_TURN = Edge(PairPhase.GENERATING, bound=MOST_TURNS - 1, starts_iteration=True)
+_STEPS: Mapping[PairPhase, tuple[str, Perform, Mapping[Outcome, str | End | Edge | None]]] = {
+    PairPhase.INITIALIZED: ("Start", _open, {Outcome.OK: PairPhase.GENERATING}),
+    PairPhase.GENERATING: ("Write", _generate, {Outcome.OK: PairPhase.REVIEWING}),
+    PairPhase.REVIEWING: ("Review", _review, {Outcome.OK: PairPhase.DECIDING}),
+    PairPhase.DECIDING: (
+        "Decide",
+        _decide,
+        {
+            Outcome.OK: PairPhase.COMPLETED,
+            Outcome.ITERATE: _ANOTHER_TURN,
+            Outcome.SKIP: PairPhase.COMPLETED,
+            Outcome.FAIL: PairPhase.COMPLETED,
+        },
+    ),
+    PairPhase.COMPLETED: (
+        "Result",
+        _complete,
+        {Outcome.OK: None, Outcome.SKIP: End.NOT_CONVERGING, Outcome.FAIL: End.LIMIT},
+    ),
 }
+"""The title of each step, what it does, and where its outcomes lead."""
 
 
 def decided_turn(

@@ -111,7 +111,8 @@ class StageGate:
             if result.decision is ApprovalDecision.PENDING:
                 return await self.wait(replace(_note(result), retry_count=count))
             count += 1
-            note = replace(_note(result), last_error=_rejection(count), retry_count=count)
+            rejected = f"Approval rejected after {count} attempts"
+            note = replace(_note(result), last_error=rejected, retry_count=count)
             # A rewritten prompt is shown to a human and not judged again: the approver would only
             # be asked about its own words.
             if await self._rewritten(result):
@@ -223,10 +224,6 @@ class StageGate:
 
 def _note(result: ApprovalResult) -> Note:
     return Note(approval_feedback=result.feedback or "", suggested_content=result.suggested_content)
-
-
-def _rejection(count: int) -> str:
-    return f"Approval rejected after {count} attempts"
 
 
 def _reasons(note: Note) -> Iterator[str]:

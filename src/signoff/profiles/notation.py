@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from signoff.notation import Command, Notation, NotationOption, OptionKind, Preset, SettingsSection
 
 
-def _role(name: str, phase: str) -> NotationOption:
-    return NotationOption(
-        name, f"--{name}", f"The provider of {phase}.", metavar="AGENT", commands=()
-    )
+def _option(name: str, about: str, metavar: str | None = None, **more: Any) -> NotationOption:
+    # The options are those of `signoff profile init`. They are stored with a session, so that it
+    # can be resumed; `commands=()` keeps them off `signoff run`.
+    flag = f"--{name.replace('_', '-')}"
+    return NotationOption(name, flag, about, metavar=metavar, commands=(), **more)
 
 
-# The options are those of `signoff profile init`. They are stored with a session, so that it can be
-# resumed; `commands=()` keeps them off `signoff run`.
 NOTATION = Notation(
     name="profiles",
     label="profile",
@@ -21,25 +22,13 @@ NOTATION = Notation(
     names="signoff.profiles.discovery:profile_names",
     suffixes=(),
     options=(
-        _role("planner", "the plan"),
-        _role("generator", "the code"),
-        _role("reviewer", "reviews"),
-        _role("reviser", "revisions"),
-        NotationOption(
-            "task_id",
-            "--task-id",
-            "The id of a task elsewhere, which is recorded.",
-            metavar="ID",
-            commands=(),
-        ),
-        NotationOption("dev", "--dev", "The developer.", metavar="NAME", commands=()),
-        NotationOption(
-            "skip_prompts",
-            "--skip-prompts",
-            "Approve every prompt without asking.",
-            OptionKind.FLAG,
-            commands=(),
-        ),
+        _option("planner", "The provider of the plan.", "AGENT"),
+        _option("generator", "The provider of the code.", "AGENT"),
+        _option("reviewer", "The provider of reviews.", "AGENT"),
+        _option("reviser", "The provider of revisions.", "AGENT"),
+        _option("task_id", "The id of a task elsewhere, which is recorded.", "ID"),
+        _option("dev", "The developer.", "NAME"),
+        _option("skip_prompts", "Approve every prompt without asking.", kind=OptionKind.FLAG),
     ),
     settings=SettingsSection(
         "profiles",

@@ -98,7 +98,7 @@ class ApprovedResponse:
                 "by": answer.by if answer is not None else "",
                 "reason": reason,
             }
-            update["overrides"] = [*self._earlier("overrides"), override]
+            update["overrides"] = [*self.ctx.step_state.get("overrides", ()), override]
         if command in _OVERRULING:
             update["feedback"] = reason if decided is ReviewVerdict.FAIL else ""
         passed = decided is ReviewVerdict.PASS
@@ -268,9 +268,6 @@ class ApprovedResponse:
     def _content(self) -> str:
         """The text without the mark that some editors put at the beginning of a file."""
         return self.submission.text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
-
-    def _earlier(self, key: str) -> list[Any]:
-        return list(self.ctx.step_state.get(key, ()))
 
 
 async def provided_text(ctx: StepContext, path: str, text: str | None) -> str | None:

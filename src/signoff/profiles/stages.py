@@ -211,10 +211,8 @@ class ResponseStage(_Stage):
         judged = rules.approver == MANUAL or note.retry_count > rules.max_retries
         if isinstance(decided, Rejection) or judged:
             return decided
-        return await self._gate.judge(decided, self._hand_in_again, note.retry_count)
-
-    async def _hand_in_again(self, note: Note, _text: str) -> Submission | Rejection:
-        return await self._gate.wait(note)
+        gate = self._gate
+        return await gate.judge(decided, lambda note, _text: gate.wait(note), note.retry_count)
 
     async def _again(self, note: Note, text: str) -> Submission | None:
         prompt = retry_prompt(self._state.prompt, text, note.approval_feedback)

@@ -63,7 +63,7 @@ def read_decision(
     if reply.decisions == [_REJECTED]:
         suggestion = reply.suggestion if allow_rewrite else None
         return JudgeDecision(False, reply.feedback or _beginning(text), suggestion)
-    if reply.decisions != [_APPROVED] or reply.mentions_rejection:
+    if reply.decisions != [_APPROVED] or _REJECTED in reply.mentions:
         return JudgeDecision(False, _beginning(text))
     if material is not None and not reply.is_own(material):
         doubt = "the decision also occurs in the judged file, and may be quoted from it"
@@ -78,7 +78,8 @@ class _Reply:
         self.decisions: list[str] = []
         """The values of all lines with a decision, valid or not."""
         self._sections: dict[str, list[str]] = {"": [], _FEEDBACK: [], _SUGGESTION: []}
-        self._mentions = {each.upper() for each in _MENTION.findall(text)}
+        self.mentions = {each.upper() for each in _MENTION.findall(text)}
+        """The decisions that occur anywhere, even in a quotation or in the suggested content."""
         section = ""
         for line in text.replace("\r\n", "\n").split("\n"):
             # The suggested content goes up to the end, whatever its lines look like.
@@ -92,11 +93,6 @@ class _Reply:
                 section = ""
             else:
                 self._sections[section].append(label[2])
-
-    @property
-    def mentions_rejection(self) -> bool:
-        """Whether a rejection occurs anywhere, even in a quotation or in the suggested content."""
-        return _REJECTED in self._mentions
 
     @property
     def feedback(self) -> str | None:

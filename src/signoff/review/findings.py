@@ -100,19 +100,11 @@ class Ledger:
 
     def decide(self, ids: Iterable[str], decision: str) -> Ledger:
         """Returns the ledger after a human's decision about some findings."""
-        decided = {
-            each: replace(self.findings[each], decision=decision)
-            for each in ids
-            if each in self.findings
-        }
-        return replace(self, findings={**self.findings, **decided})
+        return self._changed(ids, decision=decision)
 
     def mark_edited(self, ids: Iterable[str]) -> Ledger:
         """Returns the ledger after a refinement edited the passages of some findings."""
-        edited = {
-            each: replace(self.findings[each], edited=True) for each in ids if each in self.findings
-        }
-        return replace(self, findings={**self.findings, **edited})
+        return self._changed(ids, edited=True)
 
     def address(self, constraint: str, artifact: ArtifactVersion, iteration: int) -> Ledger:
         """Returns the ledger with open findings of a constraint addressed if its file changed.
@@ -139,13 +131,15 @@ class Ledger:
 
     def settle(self) -> Ledger:
         """Returns the ledger with what was addressed fixed: a human has decided about it."""
-        addressed = FindingStatus.ADDRESSED
-        settled = {
-            each.id: replace(each, status=FindingStatus.FIXED)
-            for each in self.findings.values()
-            if each.status is addressed
-        }
-        return replace(self, findings={**self.findings, **settled})
+        findings = self.findings.values()
+        addressed = [each.id for each in findings if each.status is FindingStatus.ADDRESSED]
+        return self._changed(addressed, status=FindingStatus.FIXED)
+
+    def _changed(self, ids: Iterable[str], **fields: Any) -> Ledger:
+        known = [self.findings[each] for each in ids if each in self.findings]
+        # Every finding keeps its place: the order of discovery is part of prompts and of reports.
+        changed = {each.id: replace(each, **fields) for each in known}
+        return replace(self, findings={**self.findings, **changed})
 
     def open(self, block_on: Collection[Severity] = DEFAULT_BLOCK_ON) -> list[Finding]:
         """Returns the open findings, those that block first, then by file and line."""

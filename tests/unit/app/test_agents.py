@@ -1,9 +1,10 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from signoff import AgentRequest, Reply
-from signoff.app.agents import agent_limits, build_agents
+from signoff.app.agents import DEFAULT, agent_limits, build_agents, pull_model, remove_model
 from signoff.app.config_schema import Rate
 from signoff.app.settings import AgentSettings
 from signoff.core.context import StepContext
@@ -12,7 +13,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Usage
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed
+from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed, UnknownName
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Capabilities, capabilities_of
@@ -212,3 +213,16 @@ async def test_the_price_list_does_not_apply_to_another_server() -> None:
 
     assert (await run(writer=listed)).spend.usd == 2.5
     assert (await run(writer=elsewhere)).spend.usd is None
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {"SIGNOFF_MODELS": str(tmp_path)}
+
+
+async def test_an_unknown_model_is_not_searched_for(environment: dict[str, str]) -> None:
+    """No package may be downloaded because of a typo."""
+    with pytest.raises(UnknownName, match=DEFAULT):
+        await pull_model("smollm3", environment)
+    with pytest.raises(UnknownName, match=DEFAULT):
+        remove_model("smollm3", environment)

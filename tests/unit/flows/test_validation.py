@@ -4,10 +4,10 @@ import pytest
 from pydantic import ValidationError
 
 from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
-from signoff.flows.sections import ConstraintConfig, RoutingConfig
-from signoff.flows.validation import validate_workflow
+from signoff.flows.sections import ConstraintConfig, PriorityRoute, RoutingConfig, RoutingRule
+from signoff.flows.validation import unknown_agents, validate_workflow
 from signoff.review.constraint import Constraint
-from tests.unit.flows.harness import changed
+from tests.unit.flows.harness import changed, constraint, step
 
 GENERATE = WorkflowStep(step=StepKind.GENERATE)
 CRITIQUE = WorkflowStep(step=StepKind.CRITIQUE)
@@ -151,3 +151,49 @@ def test_a_deadline_does_not_sign_off_where_presence_is_required() -> None:
 
     assert "requires presence" in found
     assert complaints(GENERATE, CRITIQUE, ADJUDICATE, changed(sign_off, default="reject")) == []
+
+
+KNOWN = ("claude", "codex")
+
+
+def test_every_key_that_can_name_an_agent_is_checked() -> None:
+    """An unknown judge would otherwise be noticed after the critics were paid."""
+    routing = RoutingConfig(
+        default_agents=("a",),
+        rules=(RoutingRule(match="x*", agents=("b", "claude")),),
+        priority_routing=(PriorityRoute(range=(1, 5), agents=("c",)),),
+    )
+    config = GenflowConfig(
+        workflow=(
+            step("generate", agent="d"),
+            step("critique"),
+            step("adjudicate", agent="policy"),
+        ),
+        constraints=ConstraintConfig(routing=routing),
+    )
+
+    found = unknown_agents(config, [constraint("clear", agents=("e", "codex"))], KNOWN)
+
+    assert [mistake.path[:3] for mistake in found] == [
+        ("workflow", 0, "agent"),
+        ("constraints", "routing", "default_agents"),
+        ("constraints", "routing", "rules"),
+        ("constraints", "routing", "priority_routing"),
+        ("constraints",),
+    ]
+
+
+def test_a_similar_name_is_suggested() -> None:
+    """Most unknown agents are typos."""
+    config = GenflowConfig(workflow=(step("generate", agent="cladue"),))
+
+    (mistake,) = unknown_agents(config, [], KNOWN)
+
+    assert "did you mean 'claude'?" in mistake.remedy
+
+
+def test_without_a_list_of_agents_every_name_is_accepted() -> None:
+    """Programs pass their own agents when they run a flow."""
+    config = GenflowConfig(workflow=(step("generate", agent="mine"),))
+
+    assert unknown_agents(config, [], None) == []

@@ -3,7 +3,7 @@
 import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
-from tests.unit.mcp.review_server import ERAS, QUESTION_FLOW, ReviewServer
+from tests.unit.mcp.review_server import ERAS, FLOW, QUESTION_FLOW, ReviewServer
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -83,3 +83,132 @@ async def test_a_mistake_is_reported_with_what_would_be_valid(server: ReviewServ
         await client.call("start", workflow="notice", name="one")
         await server.drive("one")
         assert "no round 9" in await client.error("show", run="one", part="diff", number=9)
+
+
+async def test_an_agent_does_the_work_of_a_pulled_run(server: ReviewServer) -> None:
+    """The engine checks each submission, like the reply of any agent."""
+    async with server.client() as client:
+        started = await client.call("start", workflow="notice", name="one", pull=True)
+        first = await client.call("work", run="one")
+        done = await client.call("work", run="one", result="Our tea warms you.")
+        second = await client.call("work", run="one")
+        refused = await client.call("work", run="one", item=1, result="Once more.")
+
+    assert started["next"] == "work(run='one')"
+    assert (first["work"][0]["step"], first["page"]) == ("draft", 1)
+    assert "A notice about our tea" in first["text"]
+    assert done["done"] is True
+    assert second["work"][0]["step"] == "review"
+    assert (refused["done"], "no longer open" in refused["message"]) == (False, True)
+    assert server.workers == 0
+
+
+async def test_work_of_other_runs_is_for_humans(server: ReviewServer) -> None:
+    """A human who reviews in place of an agent must not be replaced by one."""
+    server.write(".signoff/config.yaml", "version: 1\nagents: {claude: {kind: manual}}\n")
+    async with server.client() as client:
+        await client.call("start", workflow="notice", name="one")
+        await server.drive("one")
+        news = await client.call("wait", run="one")
+        message = await client.error("work", run="one", result="Our tea.")
+
+    assert news["waits_for"][0]["by"] == "human"
+    assert "not handed out" in message
+    with server.project() as project:
+        assert project.store.item(1).state == "open"
+
+
+async def test_work_that_cannot_be_done_is_reported(server: ReviewServer) -> None:
+    """The run asks again, or asks a human, as its step says."""
+    async with server.client() as client:
+        await client.call("start", workflow="notice", name="one", pull=True)
+        await client.call("work", run="one", failure="no sources")
+        news = await client.call("wait", run="one")
+
+    assert news["status"] in ("waiting", "failed")
+    assert news["changed"] is True
+
+
+async def test_a_long_prompt_comes_in_pages(server: ReviewServer) -> None:
+    """A worker needs all of it, and no reply may be endless."""
+    flow = (server.folder / ".signoff/flows/notice.yaml").read_text()
+    long = flow.replace("A notice about our tea", "word " * 6_000 + "A notice")
+    server.write(".signoff/flows/notice.yaml", long)
+    async with server.client() as client:
+        await client.call("start", workflow="notice", name="one", pull=True)
+        first = await client.call("work", run="one")
+        last = await client.call("work", run="one", page=first["pages"])
+
+    assert (len(first["text"]), first["pages"] > 1) == (20_000, True)
+    assert last["page"] == first["pages"]
+
+
+async def test_a_lost_call_can_be_repeated(server: ReviewServer) -> None:
+    """The server was killed, or the client gave up, before the reply arrived."""
+    async with server.client() as client:
+        first = await client.call("start", workflow="notice", name="one")
+    async with server.client() as client:
+        again = await client.call("start", workflow="notice", name="one")
+
+    with server.project() as project:
+        names = [row.name for row in project.store.rows()]
+    assert first["run"] == again["run"]
+    assert names == ["one"]
+
+
+async def test_a_name_is_not_reused_for_something_else(server: ReviewServer) -> None:
+    """Its run would look like the result of this call."""
+    async with server.client() as client:
+        await client.call("start", workflow="notice", name="one")
+        server.write(".signoff/flows/notice.yaml", FLOW.replace("one sentence", "two sentences"))
+        message = await client.error("start", workflow="notice", name="one")
+
+    assert "already exists" in message
+
+
+async def test_files_are_reviewed_without_a_workflow(server: ReviewServer) -> None:
+    """This is what agents want most: their own change reviewed."""
+    server.write("a.md", "It always works.\n")
+    options = {"paths": ["a.md"], "constraint": ["tone: Promise nothing."]}
+    async with server.client() as client:
+        started = await client.call("start", options=options, name="one")
+        ended = await server.drive("one")
+        news = await client.call("wait", run="one", cursor=started["cursor"])
+
+    assert started["status"] == "queued"
+    assert started["limits"]["calls"] >= 1
+    assert ended.status == news["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"paths": "a.md"}, "paths must be a list of texts"),
+        ({"paths": ["a.md"], "fix": "yes"}, "fix must be true or false"),
+        ({"paths": ["a.md"], "write": True}, "unknown option 'write'"),
+        ({"paths": ["-"]}, "name files or folders"),
+        ({}, "name files or folders"),
+        ({"paths": ["../a.md"], "constraint": ["x"]}, "outside of the project"),
+    ],
+    ids=str,
+)
+async def test_wrong_options_of_a_review_are_named(
+    server: ReviewServer, options: dict[str, object], problem: str
+) -> None:
+    async with server.client() as client:
+        assert problem in await client.error("start", options=options)
+
+
+async def test_an_agent_that_is_not_ready_is_reported_before_the_start(
+    server: ReviewServer,
+) -> None:
+    """Nothing is left behind that would fail later."""
+    server.write(
+        ".signoff/config.yaml", "version: 1\nagents: {claude: {kind: scripted, file: no}}\n"
+    )
+    async with server.client() as client:
+        message = await client.error("start", workflow="notice", name="one")
+
+    assert "claude is not ready" in message
+    with server.project() as project:
+        assert not project.has_run("one")

@@ -189,17 +189,6 @@ class SessionFixture:
         self.result = self.fixture.resume(self.workflow)
         return self.state
 
-    def approve_until(self, step: str, **edits: str) -> WorkflowState:
-        """Approves until the session waits at a step.
-
-        `edits` has what is in each file, such as `plan_response`; a plan and code otherwise.
-        """
-        while self.step != step:
-            name = self.step.replace(".", "_")
-            default = None if name.endswith("prompt") else review("PASS")
-            self.approve(edits.get(name, default))
-        return self.state
-
     @property
     def status(self) -> Status:
         """The status of the run."""

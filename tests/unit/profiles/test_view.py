@@ -1,3 +1,4 @@
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +9,13 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.profiles import WorkflowPhase, WorkflowStage, WorkflowState, WorkflowStatus
-from signoff.profiles.view import position, session_fields
+from signoff.profiles.view import ProfileLayout, position, report, session_fields
+from signoff.store.rundir.layout import Layout
+from tests.unit.profiles.session_fixture import (
+    SessionFixture,
+    agent,
+    review,
+)
 
 GATE = {"about": {"title": "plan response", "phase": "plan", "stage": "response"}}
 
@@ -150,3 +157,72 @@ def test_a_failed_session_shows_the_reason(tmp_path: Path) -> None:
 
     assert (state.status, state.last_error) == (WorkflowStatus.ERROR, "no network")
     assert state.phase_history[-1].phase is WorkflowPhase.ERROR
+
+
+def artifact(path: str, iteration: int) -> dict[str, object]:
+    return {"path": path, "iteration": iteration, "phase": "generate", "sha256": "0" * 64}
+
+
+def test_the_files_of_the_last_iteration_are_listed() -> None:
+    """Earlier versions are in their own folders."""
+    files = [artifact("iteration-1/code/a", 1), artifact("iteration-2/code/a", 2)]
+
+    shown = report({"artifacts": files, "verdict": "PASS"}, {})
+
+    assert shown.summary == "last review: PASS\ngenerated files: 1 in iteration-2/code/"
+    assert shown.details == "iteration-2/code/a"
+    assert shown.facts == {"verdict": "PASS", "artifacts": files}
+
+
+def test_an_override_is_shown_with_its_author_and_the_verdict() -> None:
+    """A session that a human completed must not look like one that passed."""
+    overrides = [
+        {"round": 1, "verdict": None, "decided": "FAIL", "by": "ann", "reason": ""},
+        {"round": 2, "verdict": "FAIL", "decided": "PASS", "by": "", "reason": "late"},
+    ]
+
+    shown = report({"verdict": "FAIL", "overrides": overrides}, {})
+
+    assert shown.summary.splitlines() == [
+        "last review: FAIL",
+        "round 1: ann decided FAIL (the review says neither PASS nor FAIL)",
+        "round 2: a human decided PASS (the review says FAIL)",
+    ]
+    assert shown.facts["overrides"] == overrides
+
+
+def state_json(session: SessionFixture) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(session.text("state.json"))
+    return data
+
+
+def test_state_json_is_the_state_with_the_record_of_the_run(tmp_path: Path) -> None:
+    """Its own fields come first, under the names of the model; what every run has is in one."""
+    session = SessionFixture(tmp_path)
+    state = session.start()
+
+    shown = state_json(session)
+
+    assert list(shown) == [*[*WorkflowState.model_fields][:-2], "run"]
+    assert WorkflowState.model_validate(shown).model_dump(exclude={"run"}) == state.model_dump(
+        exclude={"run"}
+    )
+    run = shown["run"]
+    assert (run["run"], run["status"], run["step"]) == ("test", "waiting", "plan.prompt")
+    assert {"iteration", "updated_at", "spend", "limits", "projection"} <= set(run)
+
+
+def test_calls_of_judges_and_providers_are_not_among_the_files(tmp_path: Path) -> None:
+    """The session's own files have names that their users know."""
+    assert not ProfileLayout.shows_calls
+    assert Layout.shows_calls
+    approval = {"default_approver": "codex"}
+    session = SessionFixture(tmp_path, providers={"default": "claude"}, approval=approval)
+
+    session.start(
+        claude=agent("a plan", "waves", review("PASS")), codex=agent("DECISION: APPROVED")
+    )
+
+    assert state_json(session)["phase"] == "complete"
+    texts = [path.read_text("utf-8") for path in session.folder.rglob("*.md")]
+    assert not any("DECISION: APPROVED" in text for text in texts)

@@ -1,6 +1,209 @@
-"""Tests of diffs whose hunks know the findings they answer."""
+import random
+import time
 
-from signoff.review.diff import NO_BREAK, diff_files, label_key, tied_labels
+import pytest
+
+from signoff.review.diff import (
+    MOST_HUNKS,
+    NO_BREAK,
+    Change,
+    changes,
+    diff_files,
+    label_key,
+    tie_hunks,
+    tied_labels,
+    word_change_pct,
+)
+from signoff.review.work_order import Edit, EditKind
+
+BEFORE = "Title\n\nThe first line is **loud**.\nThe second one is fine.\nThe third is long.\nEnd\n"
+
+
+def test_a_hunk_belongs_to_the_edit_whose_lines_it_touches() -> None:
+    """The reader of a diff sees why each line changed."""
+    edits = [
+        Edit(EditKind.REPLACE, "loud", "calm", "tone-001"),
+        Edit(EditKind.INSERT_AFTER, "Title", "\nby Ann", "form-001"),
+        Edit(EditKind.DELETE, "The third is long.\n", "", "size-001"),
+    ]
+    after = "Title\nby Ann\n\nThe first line is **calm**.\nThe second one is fine.\nEnd\n"
+
+    hunks = tie_hunks(BEFORE, after, edits, [])
+
+    assert hunks == [
+        {"diff": "@@ -1,0 +2 @@\n+by Ann", "issue": "form-001"},
+        {
+            "diff": "@@ -3 +4 @@\n-The first line is **loud**.\n+The first line is **calm**.",
+            "issue": "tone-001",
+        },
+        {"diff": "@@ -5 +5,0 @@\n-The third is long.", "issue": "size-001"},
+    ]
+
+
+def test_a_change_that_no_finding_asked_for_belongs_to_none() -> None:
+    """Changes that an agent makes on its own are visible."""
+    (hunk,) = tie_hunks(BEFORE, BEFORE.replace("fine", "bad"), [], [("tone-001", "is **loud**")])
+
+    assert hunk["issue"] is None
+
+
+@pytest.mark.parametrize(
+    "quote",
+    ["is **loud**", "is loud", "first line is loud. The second one", "Title ... line is loud"],
+)
+def test_a_hunk_belongs_to_the_finding_whose_quote_it_changes(quote: str) -> None:
+    """Agents rewrite a quoted passage in their own words."""
+    (hunk,) = tie_hunks(BEFORE, BEFORE.replace("loud", "calm"), [], [("tone-001", quote)])
+
+    assert hunk["issue"] == "tone-001"
+
+
+LINE = "Tea is the best. It costs 9 euros. *We* open at noon."
+
+
+@pytest.mark.parametrize(
+    ("after", "issues"),
+    [
+        ("Tea is good. It costs 9 euros. *We* open at noon.", ["best"]),
+        ("It costs 9 euros. *We* open at noon.", ["best"]),
+        ("Tea is the best. It costs 7 euros. *We* open at noon.", ["fee"]),
+        ("Tea is the best. It costs 9  euros. *We* open at noon.", ["fee"]),
+        ("Tea is the best. It costs 9 euros. We open at noon.", ["we"]),
+        ("Tea is good. It costs 9 euros. We open at noon.", ["best", "we"]),
+        ("Tea is the best. It costs 9 euros. *We* open at two.", []),
+        ("Tea is the best. It costs 9 euros. *We* open at noon!", []),
+        ("Yes! Tea is the best. It costs 9 euros. *We* open at noon.", []),
+        ("- Tea is the best. It costs 9 euros. *We* open at noon.", ["best", "fee", "we"]),
+        ("Green tea.\nTea is the best. It costs 9 euros. *We* open at noon.", []),
+        ("Tea is the best. It costs 9 euros. *We* open at noon.\nCome!", []),
+    ],
+)
+def test_a_change_elsewhere_in_a_line_belongs_to_no_finding_about_other_words(
+    after: str, issues: list[str]
+) -> None:
+    """A paragraph is often one line, and a reader takes the link for the reason of the change."""
+    findings = [("best", "Tea is the best"), ("fee", "it costs 9 euros."), ("we", "We open")]
+
+    (hunk,) = tie_hunks(f"Top\n{LINE}\nEnd\n", f"Top\n{after}\nEnd\n", [], findings)
+
+    assert sorted(filter(None, [hunk["issue"], *hunk.get("also", [])])) == issues
+
+
+def test_a_paragraph_added_next_to_a_changed_one_is_not_taken_for_it() -> None:
+    """A diff pairs empty lines, and would show one paragraph as the new form of another."""
+    before = "Top\n\nTea is the best. It costs 9 euros.\n\nEnd\n"
+    after = "Top\n\nWelcome!\n\nTea is good. It costs 9 euros.\n\nEnd\n"
+
+    (hunk,) = tie_hunks(before, after, [], [("fee", "It costs 9 euros"), ("best", "the best")])
+
+    assert (hunk["issue"], hunk.get("also")) == ("best", None)
+
+
+def test_a_passage_of_several_lines_is_changed_only_between_its_ends() -> None:
+    """Its first and last lines may contain other words."""
+    before = "One two\nthree four\nfive six\n"
+    quote = [("a", "two three four five")]
+
+    hunks = [
+        tie_hunks(before, after, [], quote)[0]["issue"]
+        for after in (
+            before.replace("One", "1"),
+            before.replace("six", "6"),
+            before.replace("three", "3"),
+            before.replace("four\n", "four\nmore\n"),
+        )
+    ]
+
+    assert hunks == [None, None, "a", "a"]
+
+
+def test_an_insertion_belongs_to_the_edit_that_asked_for_it_there() -> None:
+    """A diff may show the empty line after a new paragraph as new, or the one before it."""
+    before = "One.\n\nTwo.\n\nThree.\n"
+    edits = [
+        Edit(EditKind.INSERT_AFTER, "One.", "\n\nMore.", "more"),
+        Edit(EditKind.INSERT_AFTER, "Two", " and a half", "half"),
+    ]
+    added = "One.\n\nMore.\n\nTwo.\n\nThree.\n"
+    both = "One.\n\nMore.\n\nTwo and a half.\n\nThree.\n"
+    elsewhere = "One.\n\nTwo.\n\nMore.\n\nThree.\n"
+
+    ((one,), (two,), (other,)) = (
+        tie_hunks(before, after, edits, []) for after in (added, both, elsewhere)
+    )
+
+    assert (one["issue"], two["issue"], two["also"]) == ("more", "more", ["half"])
+    assert other["issue"] is None
+
+
+@pytest.mark.parametrize("omission", ["OMISSION", "omission: no date", ""])
+def test_an_insertion_belongs_to_the_one_finding_about_something_missing(omission: str) -> None:
+    """Something that is missing has no location that could be looked up."""
+    after = BEFORE + "Dated today.\n"
+
+    (one,) = tie_hunks(BEFORE, after, [], [("date-001", omission)])
+    (two,) = tie_hunks(BEFORE, after, [], [("date-001", omission), ("name-001", omission)])
+    several = tie_hunks(BEFORE, f"By Ann.\n{after}", [], [("date-001", omission)])
+
+    assert (one["issue"], two["issue"]) == ("date-001", None)
+    assert [hunk["issue"] for hunk in several] == [None, None]
+
+
+def test_a_rewritten_text_gives_a_bounded_report() -> None:
+    """The artifacts are stored; the journal does not need a third copy of them."""
+    lines = [f"line {n}" for n in range(4 * MOST_HUNKS)]
+    changed = [line + ("!" if n % 2 else "") for n, line in enumerate(lines)]
+
+    hunks = tie_hunks("\n".join(lines), "\n".join(changed), [], [])
+    (long,) = tie_hunks("a" * 50_000, "b", [], [])
+
+    assert len(hunks) == MOST_HUNKS + 1
+    assert hunks[-1]["diff"] == f"({MOST_HUNKS} more changes)"
+    assert len(long["diff"]) < 5_000
+
+
+def test_changes_turn_one_text_into_the_other() -> None:
+    """A wrong diff is worse than none."""
+    chance = random.Random(7)
+    for _ in range(200):
+        old, new = (["".join(chance.choices("abc", k=1)) for _ in range(9)] for _ in "xy")
+        result, position = [], 0
+        for change in changes(old, new):
+            result += old[position : change.old_start] + new[change.new_start : change.new_end]
+            position = change.old_end
+        assert result + old[position:] == new
+
+
+def test_a_small_change_to_a_large_text_is_a_small_diff() -> None:
+    """Wherever the change is, the rest of the text is not reported as changed."""
+    old = [f"{n} {n * n}" for n in range(60_000)]
+    new = [*old[1:100], "new", *old[100:30_000], *old[30_001:]]
+
+    assert list(changes(old, new)) == [
+        Change(0, 1, 0, 0),
+        Change(100, 100, 99, 100),
+        Change(30_000, 30_001, 30_000, 30_000),
+    ]
+
+
+def test_five_megabytes_of_similar_lines_are_compared_in_time() -> None:
+    """Exact comparison takes the square of their number."""
+    chance = random.Random(7)
+    old, new = ("\n".join(chance.choices("ab", k=500_000)) for _ in "xy")
+    start = time.process_time()
+
+    assert tie_hunks(old, new, [], [("a", "OMISSION")])
+
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "percent"),
+    [("a b c d", "a b c", 25), ("a b", "a b c", 50), ("a", "b", 0), ("", "a", 100), ("", " ", 0)],
+)
+def test_the_size_of_a_change_is_counted_in_words(before: str, after: str, percent: float) -> None:
+    """This number rejects edits that lose half the text."""
+    assert word_change_pct(before, after) == percent
 
 
 def lines(*numbers: int) -> str:

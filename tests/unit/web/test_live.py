@@ -186,3 +186,23 @@ async def test_a_database_that_cannot_be_read_is_tried_again(
         await asyncio.to_thread(run.append)
 
         assert (await reader.next())[0] == "change"
+
+
+async def test_a_silent_stream_has_a_heartbeat(
+    app: ASGIApp, other: SqliteStore, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proxies close connections on which nothing happens."""
+    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.01)
+    start_run(other, "first")
+    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+        await opened(reader)
+
+        assert await reader.next() == ("", None)
+
+
+async def test_streams_are_guarded_like_everything_else(app: ASGIApp, session: str) -> None:
+    """A page of another site must not learn what runs here."""
+    for headers in ({}, {"cookie": session, "host": "evil.example"}):
+        async with reading(app, "/events", headers) as reader:
+            await reader.next()
+        assert reader.status in (401, 421)

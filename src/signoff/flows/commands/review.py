@@ -58,7 +58,6 @@ from signoff.flows.plan import plan as flow_plan
 from signoff.flows.review_flow import (
     OPTION,
     TARGET,
-    ReviewOptions,
     find_constraints,
     review_source,
     with_agents,
@@ -181,8 +180,8 @@ def command(
         baseline=options["baseline"],
     )
     display = replace(display, report=report)
-    start_options = _StartOptions(name, yes, dry_run, prepared.folder)
-    return _start(planned, selection, display, start_options)
+    folder = prepared.folder
+    return _start(planned, selection, display, folder, name=name, yes=yes, dry_run=dry_run)
 
 
 def plan_review(
@@ -252,23 +251,13 @@ class _Review:
     def plan(self, *, name: str | None, limits: Mapping[str, str]) -> tuple[StartPlan, Selection]:
         """Returns what a run would start with, and the files it is about."""
 
-        cwd, flags = self._cwd, self._options
+        cwd = self._cwd
         home = expected_home(cwd, self._environment)
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
         rules = base / home.path.name if base is not None else home.path
         constraints = self._constraints(Home(rules), trusted=base is not None)
-        options = ReviewOptions(
-            paths=tuple(_portable(path, cwd, home.root) for path in self._paths),
-            since=self._since,
-            all_lines=flags["all_lines"],
-            intent=flags["intent"],
-            agent=flags["agent"],
-            fixer=flags["fixer"],
-            fix=flags["fix"],
-            write=flags["write"],
-            fail_on=flags["fail_on"],
-        )
+        paths = [_portable(path, cwd, home.root) for path in self._paths]
         planned = plan(
             base or cwd,
             self._environment,
@@ -276,7 +265,7 @@ class _Review:
             {},
             name=name,
             command_line=limit_settings(limits),
-            options={OPTION: review_source(options, constraints)},
+            options={OPTION: review_source(paths, self._since, self._options, constraints)},
         )
         workflow = planned.target.workflow
         flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
@@ -340,40 +329,38 @@ class _Review:
         return selector.select(self._paths)
 
 
-@dataclass(frozen=True)
-class _StartOptions:
-    """How a planned review is started."""
-
-    name: str | None
-    yes: bool
-    dry_run: bool
-    folder: Path
-
-
 def _portable(path: str, cwd: Path, root: Path) -> str:
     return path if path == STDIN else os.path.relpath((cwd / path).resolve(), root.resolve())
 
 
 def _start(
-    planned: StartPlan, selection: Selection, display: DisplayOptions, options: _StartOptions
+    planned: StartPlan,
+    selection: Selection,
+    display: DisplayOptions,
+    folder: Path,
+    *,
+    name: str | None,
+    yes: bool,
+    dry_run: bool,
 ) -> int:
 
     out, workflow = display.out, planned.target.workflow
     planned_flow = flow_plan(workflow)
     files = count(len(selection.files), "file")
-    summary = f"{files}{skipped_note(selection)}; {planned_flow.first_round} planned"
+    calls = count(planned_flow.calls["per_round"], "call")
+    summary = f"{files}{skipped_note(selection)}; {calls} planned"
     for warning in (*planned.warnings, *workflow.warnings):
         out.warn(str(warning))
-    if options.dry_run:
+    if dry_run:
         return _print_plan(planned, selection, summary, out)
     out.note(f"reviewing {summary}, at most {_most_calls(planned)} with corrections")
-    limits = _limits(planned, yes=options.yes)
-    with chdir(options.folder):
+    limits = _limits(planned, yes=yes)
+    with chdir(folder):
         _refuse_not_ready(planned.not_ready(), planned_flow)
     set_up_logging(planned.settings)
     # A run's programs work in the folder it was started in: the settings name them from there.
-    with chdir(options.folder), planned.open(options.folder, os.environ) as project:
-        return drive_new(project, planned, display, {}, name=options.name, limits=limits)
+    with chdir(folder), planned.open(folder, os.environ) as project:
+        return drive_new(project, planned, display, {}, name=name, limits=limits)
 
 
 def _limits(planned: StartPlan, *, yes: bool) -> Limits:

@@ -320,7 +320,8 @@ class FileSelector:
         read_before = set(self._worth_reading(repository, [*moved.values()], {}))
         base |= {path: "" for path, old in moved.items() if old not in read_before}
         # A change could call its own files generated; then only what they were before counts.
-        doubted = set() if self.trusted is None else _not_generated(base)
+        plain = {path for path, text in base.items() if not says_generated(text)}
+        doubted = plain if self.trusted is not None else set()
         files = dict(self._read(wanted, doubted | named, skipped, refuse=False))
         for path in wanted:
             why = skipped.get(_shown(path))
@@ -487,7 +488,3 @@ def _line_ends_as_in(present: str, old: str) -> str:
     lines = present.count("\n")
     converted = lines and present.count("\r\n") == lines and "\r\n" not in old
     return old.replace("\n", "\r\n") if converted else old
-
-
-def _not_generated(base: Mapping[str, str]) -> set[str]:
-    return {path for path, text in base.items() if not says_generated(text)}

@@ -53,7 +53,7 @@ from signoff.flows.steps.updates import (
     with_best,
     with_round,
 )
-from signoff.flows.steps.work_order import bill_of
+from signoff.flows.steps.work_order import bill_of, dismissed_names
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import locate
 from signoff.review.critique import Critique, CritiqueIssue
@@ -512,10 +512,8 @@ def _with_decisions(verdict: Adjudication, answer: Answer) -> Adjudication:
 
 
 def _with_status(verdict: Adjudication, status: Verdict) -> Adjudication:
-    dismissed = [d for d in verdict.decisions if d.status is Pursuit.DISMISSED]
-    names = {name for d in dismissed for name in (d.issue_id, d.finding_id)}
-    bill = without_issues(verdict.bill_of_work, names) if status is Verdict.REWRITE else ""
-    return replace(verdict, status=status, bill_of_work=bill)
+    bill = without_issues(verdict.bill_of_work, dismissed_names(verdict))
+    return replace(verdict, status=status, bill_of_work=bill if status is Verdict.REWRITE else "")
 
 
 async def read_rest(

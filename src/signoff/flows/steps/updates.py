@@ -100,13 +100,12 @@ def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
 def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     """Returns the reviewed artifact with its findings, or an earlier one that is better."""
     findings = view.ledger.open()
-    severities = [finding.severity for finding in findings]
     critiques = [each for stored in view.critiques_by_step.values() for each in stored]
     skipped = [name for names in view.not_repeated.values() for name in names]
     new = {
         **({"files": dict(view.files)} if view.has_files else {"artifact": view.artifact}),
         "round": iteration,
-        "score": [severities.count(severity) for severity in Severity],
+        "score": score_of(findings),
         "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
         "findings": [finding.to_json() for finding in findings],
     }
@@ -116,6 +115,12 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
         return new
     # Of two versions that are equally good the later one counts: it has the last fixes.
     return best if _rank(best) < _rank(new) else new
+
+
+def score_of(findings: Sequence[Finding]) -> list[int]:
+    """Returns how many findings of each severity there are, the worst first."""
+    severities = [finding.severity for finding in findings]
+    return [severities.count(severity) for severity in Severity]
 
 
 def findings_of(

@@ -47,7 +47,7 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
         # Of an issue that was only fixed in part, the edits that did not match are left.
         unfinished = [edit for edit, _why in applied.unmatched if edit.issue in answered]
     # What was applied exactly must not be asked for again: an agent would apply it twice.
-    settled = answered | _dismissed(judged)
+    settled = answered | dismissed_names(judged)
     open_entries = [text for issue, text in entries if issue not in settled]
     mentioned = answered.union(issue for issue, _text in entries)
     parts = [
@@ -185,7 +185,7 @@ def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
     """Returns the literal edits of a bill without those for issues that the judge dismissed."""
     judged = state.adjudication
     lasting = {d.issue_id: d.finding_id for d in judged.decisions if d.finding_id} if judged else {}
-    dismissed = _dismissed(judged) if judged else set()
+    dismissed = dismissed_names(judged) if judged else set()
     return [
         # Findings keep their lasting id from round to round, and so do the changes they caused.
         replace(edit, issue=lasting.get(edit.issue, edit.issue))
@@ -194,6 +194,7 @@ def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
     ]
 
 
-def _dismissed(judged: Adjudication) -> set[str]:
+def dismissed_names(judged: Adjudication) -> set[str]:
+    """Returns the issues that a judge dismissed, by both of their names."""
     dismissed = (d for d in judged.decisions if d.status is Pursuit.DISMISSED)
     return {name for d in dismissed for name in (d.issue_id, d.finding_id)}

@@ -81,30 +81,19 @@ def pair(
     Exit codes: 0 passed, 11 not passed within the turns, 13 the text stopped changing, 1 an
     error in a turn, 2 nothing was started.
     """
-    params = _params(_task(task), agent, values)
-    _check_output(file)
-    return _run(
-        preset, params, name, limits, replace(display, report=partial(_report, display.out, file))
-    )
-
-
-def _run(
-    preset: str,
-    params: dict[str, Any],
-    name: str | None,
-    limits: dict[str, str],
-    display: DisplayOptions,
-) -> int:
     from signoff.app.start import plan
     from signoff.cli.driving import drive_new
     from signoff.cli.options import limit_settings, set_up_logging
 
+    params = _params(_task(task), agent, values)
+    _check_output(file)
     target, settings = f"pair:{preset}", limit_settings(limits)
     planned = plan(Path.cwd(), os.environ, target, params, name=name, command_line=settings)
     for warning in planned.warnings:
         display.out.warn(warning)
     set_up_logging(planned.settings)
     params = _with_ready_agents(preset, params, planned, display.out)
+    display = replace(display, report=partial(_report, display.out, file))
     with planned.open(Path.cwd(), os.environ) as project:
         return drive_new(project, planned, display, params, name=name)
 

@@ -5,7 +5,7 @@ import pytest
 
 from signoff.cli import main
 from signoff.testing import ProjectFixture
-from tests.unit.app.test_history_export import FLOW
+from tests.unit.app.test_history import FLOW
 
 
 @pytest.fixture(autouse=True)

@@ -76,3 +76,16 @@ async def test_no_operation_that_changes_something_takes_a_token_for_reading(
         path = path.replace("{run}", "first").replace("{number}", "1")
         refused = await stranger.request(method, path, json={})
         assert (refused.status_code, refused.json()["kind"]) == (403, "ScopeMissing"), path
+
+
+async def test_spend_and_exports_are_there(program: httpx.AsyncClient, waiting: str) -> None:
+    """The same figures and documents as from the command line."""
+    (line,) = (await program.get("/api/v1/spend")).json()["lines"]
+    formats = (await program.get("/api/v1/exports")).json()
+    document = await program.get(f"/api/v1/runs/{waiting}/exports/json")
+
+    assert (line["agent"], line["runs"], line["usd"]) == ("claude", 1, 0.0)
+    assert "json" in formats
+    assert document.headers["content-type"].startswith("text/plain")
+    missing = await program.get(f"/api/v1/runs/{waiting}/exports/nothing")
+    assert missing.status_code == 404

@@ -82,3 +82,9 @@ async def test_an_unknown_status_is_an_error_with_the_valid_ones(
 
     assert response.status_code == 400
     assert "completed" in response.text
+
+
+async def test_spend_is_shown_for_a_period(browser: httpx.AsyncClient) -> None:
+    """Periods that no calendar has are refused."""
+    assert "No agent was asked" in (await browser.get("/spend?days=7")).text
+    assert (await browser.get("/spend?days=-1")).status_code == 422

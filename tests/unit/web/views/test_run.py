@@ -206,3 +206,15 @@ async def test_a_run_that_was_deleted_is_a_clear_error(browser: httpx.AsyncClien
 
         assert response.status_code == 404
         assert "text/html" in response.headers["content-type"]
+
+
+async def test_exports_are_saved_not_shown(project: Project, browser: httpx.AsyncClient) -> None:
+    """The report has styles of its own, which pages of this server may not have."""
+    LongReview(project.store, rounds=2, findings=4).write()
+
+    response = await browser.get("/runs/long/export/html")
+    unknown = await browser.get("/runs/long/export/pdf")
+
+    assert response.headers["content-disposition"] == "attachment; filename*=utf-8''long.html"
+    assert "Made by signoff" in response.text
+    assert unknown.status_code == 404

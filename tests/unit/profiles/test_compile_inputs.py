@@ -1,10 +1,14 @@
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from signoff.core.args import bind
-from signoff.profiles.compile import context_params
+from signoff.errors import InvalidParams, ProviderError, UnknownName
+from signoff.profiles.compile import StandardsSource, context_params, read_context_files
+from signoff.profiles.settings import ProfilesSection
+from tests.unit.profiles.session_fixture import ProbeProfile
 
 SCHEMA = {
     "entity": {"type": "string", "required": True, "description": "the name of the class"},
@@ -150,3 +154,88 @@ def test_a_field_cannot_have_the_name_of_the_standards(tmp_path: Path) -> None:
     _, problems = context_params({"standards_bundle": {}}, tmp_path)
 
     assert [each.where for each in problems] == ["context field 'standards_bundle'"]
+
+
+FILE_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "ddl": {"type": "path", "exists": True},
+    "notes": {"type": "path", "exists": True},
+    "target": {"type": "path"},
+    "name": {"type": "string"},
+}
+
+
+def test_the_text_of_an_existing_file_is_added_under_the_name_of_its_field(tmp_path: Path) -> None:
+    """A profile does no I/O, so it gets the text with its context."""
+    (tmp_path / "shop.sql").write_text("create table é", "utf-8")
+    other = tmp_path / "other.md"
+    other.write_text("notes", "utf-8")
+
+    texts = read_context_files(FILE_FIELDS, {"ddl": "shop.sql", "notes": str(other)}, tmp_path)
+
+    assert texts == {"ddl_text": "create table é", "notes_text": "notes"}
+
+
+def test_other_fields_are_not_read(tmp_path: Path) -> None:
+    """A path that need not exist, a folder or a field without a value has no text."""
+    context = {"ddl": "", "notes": ".", "target": "missing.md", "name": "x.sql"}
+
+    assert read_context_files(FILE_FIELDS, context, tmp_path) == {}
+
+
+def test_every_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+    """The user fixes all of them at once."""
+    (tmp_path / "binary.sql").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(InvalidParams) as error:
+        read_context_files(FILE_FIELDS, {"ddl": "binary.sql", "notes": "missing"}, tmp_path)
+
+    assert [str(problem) for problem in error.value.problems] == [
+        "ddl: binary.sql:1: cannot be read: it is not UTF-8 text",
+        "notes: missing: does not exist",
+    ]
+
+
+class Layered(ProbeProfile):
+    """Has standards of its own."""
+
+    def get_standards_config(self, context: Any) -> dict[str, Any]:
+        return {"provider": "yaml-rules", "root": str(context["subject"])}
+
+
+def source(**section: Any) -> StandardsSource:
+    settings = ProfilesSection.of({"profiles": section})
+    return StandardsSource.of("probe", Layered(), settings, {"subject": "rules"})
+
+
+def test_without_settings_a_profile_says_which_standards_it_has() -> None:
+    """A shipped profile works as it is."""
+    found = source(standards={"other": {"root": "x"}})
+
+    assert found == StandardsSource("yaml-rules", {"provider": "yaml-rules", "root": "rules"})
+
+
+def test_the_settings_replace_the_standards_of_a_profile() -> None:
+    """A team uses a shipped profile with its own rules, and needs no subclass."""
+    found = source(standards={"probe": {"root": "team"}})
+
+    assert found == StandardsSource("scoped-layer-fs", {"root": "team"}, "profiles.standards.probe")
+
+
+def test_the_provider_of_one_profile_beats_that_of_all() -> None:
+    """The setting for one profile is the more specific one."""
+    every = source(standards_provider="house", standards={"probe": {"root": "team"}})
+    own = source(standards_provider="house", standards={"probe": {"provider": "yaml-rules"}})
+
+    assert (every.provider, own.provider) == ("house", "yaml-rules")
+
+
+def test_mistakes_in_the_settings_are_reported_with_the_setting(tmp_path: Path) -> None:
+    """The user has to know that the mistake is not the profile's."""
+    wrong = source(standards={"probe": {"provider": "yaml-rules", "rooot": "x"}})
+
+    with pytest.raises(ProviderError, match=r"profiles\.standards\.probe: .*'rooot'.*root"):
+        wrong.create(tmp_path)
+    with pytest.raises(ProviderError, match=r"^configuration"):
+        source().create(tmp_path)
+    with pytest.raises(UnknownName, match="yaml-rules"):
+        source(standards={"probe": {"provider": "nowhere"}}).create(tmp_path)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from signoff.core.severity import Severity
-from signoff.flows.report import LONGEST_WARNING, MOST_FINDINGS, MOST_WARNINGS, report
+from signoff.flows.end_view import LONGEST_WARNING, MOST_FINDINGS, MOST_WARNINGS, report
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, summarize_round
 

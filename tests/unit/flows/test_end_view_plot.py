@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.flows.report import draw_plot
+from signoff.flows.end_view import draw_plot
 
 
 def counted(iteration: int, critical: int, high: int, **happened: int) -> dict[str, Any]:
