@@ -1,3 +1,6 @@
+import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -45,6 +48,31 @@ async def before(project: Project, target: Target) -> RunStatus:
     return run_status(project, "one")
 
 
+async def test_an_agent_call_of_any_workflow_is_work(project: Project, before: RunStatus) -> None:
+    """External workers need not know how the workflow was written."""
+    (piece,) = before.work
+
+    after = await submit(project, "one", None, AnswerInput("the draft"))
+
+    assert (piece.prompt, piece.step, piece.must_hold) == ("Write.", "two", ())
+    assert after.verdict is not None
+    assert after.verdict.accepted
+    assert after.work == ()
+
+
+@pytest.mark.usefixtures("before")
+async def test_a_request_to_a_human_is_not_work(project: Project) -> None:
+    """It looks like an agent call, but only a human may answer it."""
+    after = await submit(project, "one", None, AnswerInput("the draft"))
+    (asked,) = after.people
+
+    with pytest.raises(InvalidAnswer, match="only a human"):
+        await submit(project, "one", str(asked["number"]), AnswerInput("lovely"))
+
+    assert asked["kind"] == "response"
+    assert project.store.item(asked["number"]).state == "open"
+
+
 @pytest.mark.usefixtures("before")
 @pytest.mark.parametrize(
     "answer",
@@ -62,6 +90,15 @@ async def test_extras_that_the_step_does_not_use_are_rejected(
         await submit(project, "one", None, answer)
 
     assert len(run_status(project, "one").work) == 1
+
+
+@pytest.mark.usefixtures("before")
+async def test_work_of_another_run_is_refused(project: Project, target: Target) -> None:
+    """Two runs may ask the same question and need different answers."""
+    await start(project, target, {}, name="other", switch=FROM_OUTSIDE)
+
+    with pytest.raises(InvalidAnswer, match="run 'other' has no open work for '1'"):
+        await submit(project, "other", "1", AnswerInput("the draft"))
 
 
 @pytest.mark.usefixtures("before")
@@ -152,3 +189,43 @@ async def test_a_failure_in_the_result_fails_the_attempt_whatever_comes_with_it(
 
     assert after.verdict is not None
     assert (after.verdict.accepted, after.verdict.problem) == (False, "could not read it")
+
+
+TIDY = """
+import sqlite3
+from pathlib import Path
+
+from signoff.contracts import define_workflow
+
+DATABASE = Path(__file__).with_name("library.db")
+if not DATABASE.exists():
+    with sqlite3.connect(DATABASE) as db:
+        db.execute("CREATE TABLE books (id INTEGER PRIMARY KEY)")
+        db.executemany("INSERT INTO books VALUES (?)", [(n,) for n in range(12)])
+    db.close()
+
+WORKFLOW = define_workflow(
+    {
+        "type": "tidy",
+        "database": {"url": str(DATABASE), "backup": False},
+        "steps": [{"name": "tidy", "prompt": "Tidy up."}],
+    }
+)
+"""
+
+
+async def test_a_delete_that_is_submitted_waits_for_a_human(project: Project) -> None:
+    """A worker must not confirm its own deletes."""
+    (project.cwd / "tidy.py").write_text(TIDY)
+    await start(project, project.find("tidy.py"), {}, name="spring", switch=FROM_OUTSIDE)
+    work = json.dumps({"statements": [["DELETE FROM books WHERE id > ?", [1]]]})
+
+    after = await submit(project, "spring", None, AnswerInput(work))
+    (asked,) = after.people
+    with pytest.raises(InvalidAnswer, match="only a human"):
+        await submit(project, "spring", str(asked["number"]), AnswerInput("yes"))
+
+    assert after.work == ()
+    assert asked["kind"] == "approval"
+    with closing(sqlite3.connect(project.cwd / "library.db")) as db:
+        assert db.execute("SELECT count(*) FROM books").fetchone() == (12,)
