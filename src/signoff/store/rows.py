@@ -111,8 +111,10 @@ def inbox_item(values: Iterable[Any]) -> InboxItem:
 
 def inbox_lines(rows: Sequence[tuple[Any, ...]]) -> list[InboxLine]:
     """Returns what a list shows of requests, from these columns."""
-    lines = map(InboxLine._make, rows)
-    return [line._replace(kind=_parse_enum(RequestKind, line.kind)) for line in lines]
+    return [
+        InboxLine(number, run, step, _parse_enum(RequestKind, kind), *shown)
+        for number, run, step, kind, *shown in rows
+    ]
 
 
 @cache
