@@ -267,7 +267,6 @@ async def test_an_error_goes_where_on_error_says(bench: EngineFixture) -> None:
             for bad in (object(), {1, 2}, {1: "a"}, float("nan"), b"bytes")
         ),
     ],
-    ids=str,
 )
 async def test_what_a_handler_must_not_return_fails_the_run_and_is_not_recorded(
     bench: EngineFixture, returned: Any, problem: str
