@@ -76,17 +76,17 @@ def stands_somewhere(drive: Drive) -> None:
 def counts_within_bounds(drive: Drive) -> None:
     state, workflow = drive.state, drive.workflow
     ways = {way.key: way for way in workflow.edges if way.counted}
-    lifts = {key: state.counters.get(lifts_of(key), 0) for key in ways}
+    lifted_at = {key: state.counters.get(lifts_of(key), 0) for key in ways}
     for key, count in state.counters.items():
         assert count >= 1
         if key in ways:
             bound = ways[key].bound
-            assert ways[key].in_rounds if bound is None else count <= bound * (1 + lifts[key])
+            assert ways[key].in_rounds if bound is None else count <= bound + lifted_at[key]
     if workflow.max_iterations is not None:
         lifted = 1 + state.counters.get(ROUNDS, 0)
         # A count may start again at 0, so only the bounds of what grants an iteration are certain.
         granting = workflow.edges.granting
-        granted = sum((ways[key].bound or 0) * (1 + lifts[key]) for key in granting)
+        granted = sum((ways[key].bound or 0) + lifted_at[key] for key in granting)
         assert 1 <= state.iteration <= workflow.max_iterations * lifted + granted
 
 

@@ -32,6 +32,8 @@ def main() -> None:
         server.handle_chat_completions(options["body"], lambda chunk: _write(out, {"chunk": chunk}))
     except Exception as error:  # noqa: BLE001  # native code may raise anything; it is reported
         _write(out, {"raised": str(error), "while": doing})
+    # The answer is complete: what native code does at the end of a process must not spoil it.
+    os._exit(0)
 
 
 def _claim_stdout() -> TextIO:

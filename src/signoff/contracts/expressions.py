@@ -13,6 +13,7 @@ of every type of JSON where the expression reads the result.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
@@ -143,6 +144,8 @@ _TRIES: tuple[Any, ...] = (True, 1, 1.5, "", "1", "1s", "2000-01-01T00:00:00Z", 
 """Values of every type of JSON; texts may be read as numbers, durations and times."""
 MOST_PLACES = 3
 """Places in a result for which all combinations are tried: 9 values each, so 729."""
+MOST_SECONDS = 2.0
+"""For all tries together: each may take a second if the expression has loops."""
 _MISFITS = frozenset({"KeyError", "RuntimeError", "TypeError"})
 """Errors about names and types; others, such as a division by zero, depend on the value."""
 
@@ -247,8 +250,12 @@ class Expression:
         # Another result may only hide an unknown name, as in `result.done && results.later.n`.
         hides = not own and error.kind == "KeyError" and _gap_of(error, values, others)
         fitting: dict[Keys, list[str]] = {}
+        until, are_all = time.monotonic() + MOST_SECONDS, len(leaves) <= MOST_PLACES
         for keys, value, tried in () if hides else _other_results(values, leaves):
             if fitting and not keys:
+                break
+            if time.monotonic() > until:
+                are_all = False
                 break
             failure = self._value(tried, kind)
             if not isinstance(failure, EvaluationFailed) or self._is_of_value(failure):
@@ -256,7 +263,7 @@ class Expression:
             else:
                 failures.append(failure)
         # Not all of very many are tried: without an answer, a retry is what it costs.
-        if fitting or (not hides and len(leaves) > MOST_PLACES):
+        if fitting or not (hides or are_all):
             misfits = (_misfit(values, keys, kinds) for keys, kinds in fitting.items())
             worker = own or next(filter(None, misfits), "")
             return StepFailed(worker or f"{self.text!r}: {_shortened(error)}")

@@ -22,7 +22,7 @@ ROUNDS = "max_iterations"
 
 
 def lifts_of(way: str) -> str:
-    """Returns the counter of how often a human has lifted a limit, by the edge or `ROUNDS`."""
+    """Returns the counter of lifted limits: the edge's count when it was, or how often `ROUNDS`."""
     return way if way == ROUNDS else f"lifted {way}"
 
 

@@ -137,7 +137,11 @@ def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
     # The edge's own count goes on: an edge that grants rounds has granted as many as it counts,
     # and without them the limit on rounds would be reached at once, again and again.
     key = ev.lifts_of(event.way)
-    state.counters[key] = state.counters.get(key, 0) + 1
+    if event.way == ev.ROUNDS:
+        state.counters[key] = state.counters.get(key, 0) + 1
+    else:
+        # Not how often: another bound may be adopted, and counts from here.
+        state.counters[key] = state.counters.get(event.way, 0)
 
 
 def _step_finished(state: RunState, event: ev.StepFinished) -> None:

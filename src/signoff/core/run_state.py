@@ -84,7 +84,7 @@ class RunState:
     previous_answers: dict[str, str] = field(default_factory=dict)
     """The agents' answers in the previous attempt, by key, for retries to show."""
     counters: dict[str, int] = field(default_factory=dict)
-    """How often each counted edge was taken, and how often each limit was lifted."""
+    """How often each counted edge was taken, now and when its limit was last lifted."""
     state: FrozenDict = field(default_factory=FrozenDict)
     """What the handlers have produced so far."""
     outcome: Outcome | None = None

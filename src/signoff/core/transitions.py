@@ -342,8 +342,8 @@ def leave(
 ) -> Decision:
     """Takes an edge, unless its bound or the limit on rounds is reached."""
     # The edge's own bound is checked before the limit on rounds: its message names the loop.
-    count, lifts = (position.counters.get(key, 0) for key in (edge.key, lifts_of(edge.key)))
-    if edge.bound is not None and count >= edge.bound * (1 + lifts):
+    count, lifted = (position.counters.get(key, 0) for key in (edge.key, lifts_of(edge.key)))
+    if edge.bound is not None and count - lifted >= edge.bound:
         return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))
     iteration = position.iteration + edge.definition.starts_iteration
     most = _max_iterations(position, edge)

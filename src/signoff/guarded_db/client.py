@@ -509,9 +509,14 @@ class Connections:
             # The step may have run for hours: a backup may have been restored meanwhile, and a
             # server may have closed the connection.
             self._current()
-            if self._writer is None or not self._writer.is_alive():
-                self._writer = self._open()
-            return self._writer
+            if self._path is not None:
+                self._writer = self._writer or self._open()
+            writer = self._writer
+        # Without the lock: the event loop takes it too, and may have to run on before the program's
+        # own pool has a connection again.
+        if writer is None or not writer.is_alive():
+            writer = self._writer = self._open()
+        return writer
 
     def _close_writer(self, writer: SafeDatabaseClient) -> None:
         self._writer = None

@@ -214,16 +214,18 @@ def test_counters_are_reset_before_the_edge_taken_is_counted() -> None:
     assert state.counters == {"a/ok": 1}
 
 
-def test_lifted_limits_are_counted_and_the_counts_go_on() -> None:
-    """An edge may then be taken as often again, and what it has granted stays granted."""
+def test_a_lifted_limit_counts_from_there_and_the_count_goes_on() -> None:
+    """What the edge has granted stays granted, and another bound may be adopted meanwhile."""
+    again = ev.StepFinished(Outcome.ITERATE, "a/iterate", "a", counted=True)
     state = state_after(
-        ev.StepFinished(Outcome.ITERATE, "a/iterate", "a", counted=True),
+        again,
+        again,
         ev.LimitLifted("a/iterate"),
         ev.LimitLifted(ev.ROUNDS),
         ev.LimitLifted(ev.ROUNDS),
     )
 
-    assert state.counters == {"a/iterate": 1, ev.lifts_of("a/iterate"): 1, ev.ROUNDS: 2}
+    assert state.counters == {"a/iterate": 2, ev.lifts_of("a/iterate"): 2, ev.ROUNDS: 2}
 
 
 def test_an_effect_is_known_from_its_start_to_its_end() -> None:

@@ -218,6 +218,7 @@ class Projector:
 
     def _effect_finished(self, event: ev.EffectFinished) -> None:
         effect = self._narrator.timeline.unfinished.get(event.id)
+        self._update.state_changed |= effect is not None and effect.kind is EffectKind.WAIT
         if effect is None or effect.kind not in _SHOWN_KINDS:
             return
         seconds = round(max(0.0, event.at - effect.started_at), 3)
