@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
@@ -304,6 +305,7 @@ def _range(start: int, end: int) -> str:
 
 CONTEXT = 3
 """Unchanged lines that are shown before and after a change."""
+_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 NO_BREAK = "\\ No newline at end of file"
 """What a unified diff writes after a last line that has no line break."""
 
@@ -374,10 +376,9 @@ def _diff(
     path: str, before: str, after: str, labels: Mapping[str, tuple[str, ...]]
 ) -> Iterator[DiffHunk]:
     old, new = _lines(before), _lines(after)
-    found = merged_changes(old, new)
-    for change, margin in zip(found, _margins(found, len(old)), strict=True):
-        findings = labels.get(label_key(path, hunk_header(change)), ())
-        yield _hunk(old, new, change, margin, findings)
+    changes, recorded = merged_changes(old, new), _Recorded(path, labels)
+    for change, margin in zip(changes, _margins(changes, len(old)), strict=True):
+        yield _hunk(old, new, change, margin, recorded.findings(change))
 
 
 def findings_of(hunk: Mapping[str, Any]) -> tuple[str, ...]:
@@ -389,6 +390,42 @@ def _lines(text: str) -> list[str]:
     """Returns the lines of a text with their breaks: only the last one may have none."""
     *lines, rest = text.split("\n")
     return [*(f"{line}\n" for line in lines), *([rest] if rest else [])]
+
+
+class _Recorded:
+    """Looks up the findings that were recorded for a change."""
+
+    def __init__(self, path: str, labels: Mapping[str, tuple[str, ...]]) -> None:
+        self._path = path
+        self._labels = labels
+
+    def findings(self, change: Change) -> tuple[str, ...]:
+        exact = self._labels.get(label_key(self._path, hunk_header(change)))
+        if exact is not None:
+            return exact
+        # The recorded range is another one if the end of the file has changed.
+        near = [found for other, found in self._ranges if _overlap(change, other)]
+        return tuple(dict.fromkeys(each for found in near for each in found))
+
+    @cached_property
+    def _ranges(self) -> list[tuple[Change, tuple[str, ...]]]:
+        keys = (key.split("\n", 1) for key in self._labels)
+        headers = [(header, f"{path}\n{header}") for path, header in keys if path == self._path]
+        matches = [(_HEADER.match(header), key) for header, key in headers]
+        return [(_change(match), self._labels[key]) for match, key in matches if match]
+
+
+def _change(match: re.Match[str]) -> Change:
+    numbers = [int(each) if each is not None else 1 for each in match.groups()]
+    old, old_count, new, new_count = numbers
+    # An empty range names the line before it.
+    starts = old - (old_count > 0), new - (new_count > 0)
+    return Change(starts[0], starts[0] + old_count, starts[1], starts[1] + new_count)
+
+
+def _overlap(one: Change, other: Change) -> bool:
+    old = max(one.old_start, other.old_start) < min(one.old_end, other.old_end)
+    return old or max(one.new_start, other.new_start) < min(one.new_end, other.new_end)
 
 
 def _margins(changes: Sequence[Change], length: int) -> Iterator[tuple[int, int]]:

@@ -237,6 +237,26 @@ def test_hunks_without_recorded_findings_are_tied_by_the_words_they_change() -> 
     assert changes["a"][0].findings == ("tone",)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("One bad line.\n", "One line."),
+        ("One bad line.", "One line.\n"),
+        ("a\nOne bad line.\n", "a\nOne line."),
+        ("One bad line.\n", "One line.\n"),
+    ],
+)
+def test_a_change_keeps_its_finding_whatever_happens_to_the_last_line_break(
+    before: str, after: str
+) -> None:
+    """The recorded range counts that line break as a line; the shown one does not."""
+    labels = tied_labels({"a": before}, {"a": after}, {"a": [("tone", "bad")]})
+
+    (hunk,) = diff_files({"a": before}, {"a": after}, labels)["a"]
+
+    assert hunk.findings == ("tone",)
+
+
 def test_a_finding_about_another_file_is_not_answered_by_the_same_words() -> None:
     """Files of a project often share sentences."""
     before, after = {"a": "loud\n", "b": "loud\n"}, {"a": "calm\n", "b": "calm\n"}

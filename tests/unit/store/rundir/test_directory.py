@@ -13,6 +13,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import Approval, Question, Response
 from signoff.core.run_state import RunState
 from signoff.errors import UnknownName, UnsafePath, WriteFailed
+from signoff.runtime.store_port import NewItem
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.files import RunFiles
 from signoff.store.rundir.layout import AgentCall, EndView, Layout
@@ -301,6 +302,28 @@ def test_a_run_that_is_driven_shows_its_log_and_at_a_step_s_end_its_state(demo: 
     assert [json.loads(line)["kind"] for line in lines] == ["ask", "ask", "step"]
     assert document(folder / "state.json")["step"] == "review"
     assert not demo.directory.is_current(demo.story.store.row("demo"))
+
+
+def test_an_answer_is_shown_while_other_items_still_run(demo: Demo) -> None:
+    """A step may work for hours; meanwhile nobody should answer the same question again."""
+    question = Question("Which?", options=("a", "b"))
+    form = question.to_json()
+    key = EffectId("wait#1")
+    began = demo.story.begin().state.updated_at
+    opened = NewItem(key, question.kind, "Which?", json.dumps(form), "d", "draft", began, None)
+    demo.story.commit(ev.EffectStarted(key, EffectKind.WAIT, "shown", form), opened=[opened])
+    demo.directory.follow("demo")
+    waiting = demo.document("state.json")["awaiting_human"]
+
+    (item,) = demo.story.store.items("demo")
+    demo.story.answer(item, "a")
+    reply = {"value": "a", "text": "", "by": "ann", "at": 1.0}
+    demo.story.commit(ev.EffectFinished(key, reply, item=item.id), used=[item.id])
+    demo.directory.follow("demo")
+
+    assert waiting
+    assert not demo.document("state.json")["awaiting_human"]
+    assert not (demo.folder / "hitl" / "questions.json").exists()
 
 
 def test_a_process_that_is_killed_while_it_drives_a_run_leaves_a_directory_to_repair(
