@@ -111,9 +111,11 @@ def inbox_item(values: Iterable[Any]) -> InboxItem:
 
 def inbox_lines(rows: Sequence[tuple[Any, ...]]) -> list[InboxLine]:
     """Returns what a list shows of requests, from these columns."""
+    # Thousands of requests may be open, so each kind is looked up once.
+    kinds = {kind: _parse_enum(RequestKind, kind) for kind in {row[3] for row in rows}}
     return [
-        InboxLine(number, run, step, _parse_enum(RequestKind, kind), *shown)
-        for number, run, step, kind, *shown in rows
+        InboxLine(number, run, step, kinds[kind], prompt, opened_at, deadline)
+        for number, run, step, kind, prompt, opened_at, deadline in rows
     ]
 
 
