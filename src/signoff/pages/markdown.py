@@ -7,7 +7,7 @@ shown as text. Nothing is ever fetched: an image becomes its description and its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,11 +16,6 @@ from signoff.pages.review import MOST_TEXT
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
-
-
-from collections.abc import Mapping
-
-from signoff.pages.html import run_path, scrollable, table
 
 MOST_MARKDOWN = 100_000
 """Characters of a text that is rendered; a longer one is shown as it was written."""
@@ -145,14 +140,3 @@ def rendered_files(files: Mapping[str, str], source: str) -> Iterator[Markup]:
             yield tag("h2", path, class_="mono")
         body = markdown_html(text) if is_markdown(path) else tag("pre", text[:MOST_TEXT])
         yield tag("div", body, class_="card")
-
-
-def file_list(run: str, files: Sequence[tuple[str, int]]) -> Markup:
-    """Returns a table of files by path, each with its size in bytes."""
-    if not files:
-        return tag("p", "This run has no files.", class_="soft")
-    rows = [
-        (tag("a", path, href=run_path(run, "files", *path.split("/"))), f"{size:,}")
-        for path, size in files
-    ]
-    return scrollable("Files", table(("File", "Bytes"), rows, numbers=1))
