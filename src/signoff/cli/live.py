@@ -30,7 +30,7 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.amounts import UNKNOWN, count, duration, money, partial
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.ports import Clock, Notice, Progress, Recorded, Retrying, SystemClock
-from signoff.runtime.timeline import FanOutProgress, Running, StepVisit, Timeline, readable
+from signoff.runtime.timeline import EffectTry, FanOutProgress, StepVisit, Timeline, readable
 
 ROWS = 6
 """How many running calls are listed one by one; the rest are counted."""
@@ -332,7 +332,7 @@ _VERBS = {
 }
 
 
-def running_line(running: Running, now: float) -> RenderableType:
+def running_line(running: EffectTry, now: float) -> RenderableType:
     """Returns the line of a running call, with its duration."""
     verb = _VERBS.get(running.kind, running.kind.value)
     text = Text(f"    {verb} ", style="dim")
@@ -365,7 +365,7 @@ def log_line(line: LogLine) -> RenderableType:
     return Text(f"  {one_line(line.text)}", style=style)
 
 
-def fan_line(fan: FanOutProgress, running: list[Running], now: float) -> RenderableType:
+def fan_line(fan: FanOutProgress, running: list[EffectTry], now: float) -> RenderableType:
     """Returns the progress of a fan-out, with its slowest item."""
     done, size = len(fan.done), fan.size
     filled = round(BAR * done / size) if size else 0

@@ -27,7 +27,7 @@ from signoff.observers.queued import ObserverSetup
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.runtime.store_port import Store
-from signoff.runtime.timeline import Running, Timeline, events_in
+from signoff.runtime.timeline import EffectTry, Timeline, events_in
 from signoff.store.rundir.documents import timestamp
 from signoff.telemetry.metrics import PAIR_REASONS
 
@@ -368,7 +368,7 @@ def _effect_finished(
     return INFO, _VERBS[effect.kind][1]
 
 
-def _subject(effect: Running) -> dict[str, Any]:
+def _subject(effect: EffectTry) -> dict[str, Any]:
     """Returns who was asked for what; the arguments of a program may quote content."""
     values = {name: effect.payload.get(name) for name in ("agent", "model")}
     if effect.kind is EffectKind.COMMAND:

@@ -15,7 +15,14 @@ from signoff.core.spend import Usage
 from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
 from signoff.errors import AgentStopped
 from signoff.runtime.amounts import count, duration, money
-from signoff.runtime.timeline import ATTEMPT_ENDS, Running, StepVisit, Timeline, error_of, readable
+from signoff.runtime.timeline import (
+    ATTEMPT_ENDS,
+    EffectTry,
+    StepVisit,
+    Timeline,
+    error_of,
+    readable,
+)
 
 SHOWN_VALUE = 60
 SHOWN_WHY = 500
@@ -67,7 +74,7 @@ class Narrator:
         # The next three are as of the moment before the event that is being described.
         self._visit: StepVisit | None = None
         self._status = Status.RUNNING
-        self._ended: Running | None = None
+        self._ended: EffectTry | None = None
         """The effect in progress that the event is about."""
 
     def narrate(self, event: ev.Event) -> list[LogLine]:

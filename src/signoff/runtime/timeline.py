@@ -5,14 +5,19 @@ the run directory, traces and metrics. So they cannot disagree, and an event of 
 understood here or nowhere. It builds on the runner's own state (`core.fold`) and adds what a
 runner can forget: every visit with its duration, which agent works on what since when, and what
 humans decided.
+
+An effect may be tried several times, also by several processes. A try that a crash interrupted has
+no recorded end. It counts as lost once something replaces it, and ends when its process was last
+heard of; until then, its reply may still turn up.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
@@ -20,10 +25,11 @@ from signoff.core.codec import decode
 from signoff.core.edges import ERROR
 from signoff.core.effects import EffectKind
 from signoff.core.fold import charge, count_time, evolve, fold, state_from_json
-from signoff.core.outcome import Outcome
+from signoff.core.outcome import NOT_ENDED, Outcome
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
+from signoff.errors import AgentStopped
 
 if TYPE_CHECKING:
     from signoff.runtime.store_port import StoredRun
@@ -93,9 +99,22 @@ class Decision:
     """The signature of the passkey that approved it, where that was required."""
 
 
+class EffectResult(StrEnum):
+    """How one try at an effect ended."""
+
+    OK = "ok"
+    ERROR = "error"
+    RETRIED = "retried"
+    """It failed with a transient error, and is tried again."""
+    LOST = "lost"
+    """Its process died or was stopped, or its step no longer needed it."""
+    OPEN = "open"
+    """It has no recorded end."""
+
+
 @dataclass(slots=True)
-class Running:
-    """One try at an effect, while it is in progress."""
+class EffectTry:
+    """One try at an effect: in progress at first, then with its end."""
 
     id: str
     kind: EffectKind
@@ -109,20 +128,61 @@ class Running:
     """Which item of it, counted from 0."""
     payload: Mapping[str, Any]
     """What was requested; only the first of several attempts repeats it in the journal."""
+    visit: StepVisit
+    """The visit to a step that it is part of."""
     number: int = 1
     """Counts the tries at this effect in its attempt at the step, crashed ones included."""
     step_attempt: int = 1
     provider: str = ""
+    """Who serves the model, if the agent declares it."""
     chat: bool = False
-    charged: bool = False
-    """Whether its failure is recorded already, and another try follows."""
-    last_heard: float | None = None
-    """When its process stopped, if it did before the effect ended."""
+    """Whether it is a single call of a model, and not a program that calls models itself."""
+    result: EffectResult = EffectResult.OPEN
+    ended_at: float | None = None
+    """When it ended, or its process was last heard of; None while it is in progress."""
+    reply: Any = None
+    error: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
         """What the request is about, if its author has named that, such as a constraint."""
         return str((self.payload.get("about") or {}).get("name") or "")
+
+    @property
+    def agent(self) -> str:
+        """The agent that answered an ask; the one that was asked if none did. Else empty."""
+        if self.kind is not EffectKind.ASK:
+            return ""
+        by = self.reply.get("agent") if isinstance(self.reply, Mapping) else None
+        return str(by or self.payload.get("agent", ""))
+
+    @property
+    def seconds(self) -> float:
+        """How long it took; never negative, even if the clock of another machine was behind."""
+        end = self.started_at if self.ended_at is None else self.ended_at
+        return max(0.0, end - self.started_at)
+
+    def end(self, event: ev.EffectFinished | ev.EffectAttemptFailed) -> None:
+        """Notes its recorded end."""
+        self.ended_at, self.usage, self.error = event.at, event.usage, event.error or {}
+        if isinstance(event, ev.EffectAttemptFailed):
+            self.result = EffectResult.RETRIED
+            return
+        self.reply = event.reply
+        self.result = EffectResult.OK if event.error is None else EffectResult.ERROR
+        # Dashboards alert on errors, and a call that was cut off with its run has not failed.
+        if self.error.get("type") == AgentStopped.__name__:
+            self.result = EffectResult.LOST
+
+    def lose(self, at: float) -> None:
+        """Notes that something replaces it before its end was recorded."""
+        self.result = EffectResult.LOST
+        self.ended_at = at if self.ended_at is None else self.ended_at
+
+
+Ended = EffectTry | StepVisit | RunState
+"""What an event may end: a try, a visit, or the run, which may fail and then be resumed."""
 
 
 @dataclass(slots=True)
@@ -149,9 +209,9 @@ class Timeline:
     state: RunState = field(default_factory=RunState)
     """The run as its runner knows it; feed events to the timeline only, never to this."""
     visits: list[StepVisit] = field(default_factory=list)
-    running: dict[str, Running] = field(default_factory=dict)
+    running: dict[str, EffectTry] = field(default_factory=dict)
     """Effects in progress, oldest first."""
-    unfinished: dict[str, Running] = field(default_factory=dict)
+    unfinished: dict[str, EffectTry] = field(default_factory=dict)
     """Effects of the current attempt without a recorded end, even if their process is gone."""
     fans: dict[str, FanOutProgress] = field(default_factory=dict)
     """Fan-outs of the current attempt."""
@@ -159,6 +219,8 @@ class Timeline:
     """What humans decided, oldest first; work they did in an agent's place is not included."""
     _tries: Counter[tuple[int, str]] = field(default_factory=Counter)
     """How often each effect of the current visit was started, by attempt and id."""
+    _ended: list[Ended] = field(default_factory=list)
+    """What the event that is being applied has ended."""
 
     @property
     def current(self) -> StepVisit | None:
@@ -192,9 +254,9 @@ class Timeline:
             self.apply(event)
         return self
 
-    def apply(self, event: ev.Event) -> None:
-        """Applies one event."""
-        state = self.state
+    def apply(self, event: ev.Event) -> Sequence[Ended]:
+        """Applies one event, and returns what ended with it, what is part of another first."""
+        state, self._ended = self.state, []
         if isinstance(event, ev.RunResumed):
             # A process that died recorded no stop, so its time ends with its last event.
             count_time(state, state.updated_at)
@@ -205,7 +267,7 @@ class Timeline:
         if self.visits and self.visits[-1].outcome is None:
             self.visits[-1].seconds = state.visit_spend.seconds
         if isinstance(event, ATTEMPT_ENDS):
-            self._forget_attempt()
+            self._forget_attempt(event.at)
         evolve(state, event)
         if isinstance(event, ev.RunResumed | ev.RunStopped):
             # A process that died recorded no stop; it was last heard of with its last event.
@@ -213,6 +275,17 @@ class Timeline:
         how = _HOW.get(event.tag)
         if how is not None:
             how(self, event)
+        if isinstance(event, ev.RunStopped) and event.status not in NOT_ENDED:
+            self._ended += [*self.open_visit(), state]
+        return self._ended
+
+    def open_visit(self) -> list[StepVisit]:
+        """Returns the visit in progress, if there is one."""
+        return [each for each in self.visits[-1:] if each.outcome is None]
+
+    def open_tries(self) -> list[EffectTry]:
+        """Returns the tries without a recorded end."""
+        return [each for each in self.unfinished.values() if each.result is EffectResult.OPEN]
 
     def close_bill(self) -> None:
         """Charges calls in doubt at unknown cost; for a run that no process drives."""
@@ -230,9 +303,11 @@ class Timeline:
         state = self.state
         self.visits.append(StepVisit(state.step or "", state.visit, state.iteration, at))
 
-    def _forget_attempt(self) -> None:
+    def _forget_attempt(self, at: float) -> None:
         # A call in doubt is never asked for again, and may have been paid for.
         self.close_bill()
+        for each in self.open_tries():
+            self._lose(each, at)
         self.running.clear()
         self.unfinished.clear()
         self.fans.clear()
@@ -241,8 +316,12 @@ class Timeline:
         """Forgets what died with its process; requests to humans outlive it."""
         self.running = {k: r for k, r in self.running.items() if r.kind is EffectKind.WAIT}
         for each in self.unfinished.values():
-            if each.last_heard is None and each.id not in self.running:
-                each.last_heard = at
+            if each.ended_at is None and each.id not in self.running:
+                each.ended_at = at
+
+    def _lose(self, effect: EffectTry, at: float) -> None:
+        effect.lose(at)
+        self._ended.append(effect)
 
     def _fan(self, scope: str) -> tuple[FanOutProgress | None, int | None]:
         match = _ITEM.match(scope)
@@ -267,6 +346,7 @@ def _step_finished(line: Timeline, event: ev.StepFinished) -> None:
         line.current.outcome = event.outcome
         line.current.to = event.to
         line.current.error = error_of(event)
+        line._ended.append(line.current)
     line._tries.clear()
     if event.to is not None:
         line._enter(event.at)
@@ -274,7 +354,8 @@ def _step_finished(line: Timeline, event: ev.StepFinished) -> None:
 
 def _effect_attempt_failed(line: Timeline, event: ev.EffectAttemptFailed) -> None:
     if (failed := line.unfinished.get(event.id)) is not None:
-        failed.charged = True
+        failed.end(event)
+        line._ended.append(failed)
 
 
 def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
@@ -284,10 +365,12 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
     fan, index = line._fan(event.id)
     # The journal stores the payload with the first attempt only.
     before = line.unfinished.get(event.id)
+    if before is not None and before.result is EffectResult.OPEN:
+        line._lose(before, event.at)
     payload = event.payload or (dict(before.payload) if before is not None else {})
     attempt = line.state.attempt
     line._tries[attempt, event.id] += 1
-    line.running[event.id] = line.unfinished[event.id] = Running(
+    line.running[event.id] = line.unfinished[event.id] = EffectTry(
         event.id,
         event.kind,
         label_of(event.kind, payload),
@@ -296,6 +379,7 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
         fan.name if fan else "",
         index,
         payload,
+        line.current or StepVisit("", 0, 1, 0.0),
         number=line._tries[attempt, event.id],
         step_attempt=attempt,
         provider=event.provider,
@@ -314,14 +398,16 @@ def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
 
 
 def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
-    line.unfinished.pop(event.id, None)
-    ended = line.running.pop(event.id, None)
+    if (ended := line.unfinished.pop(event.id, None)) is not None:
+        ended.end(event)
+        line._ended.append(ended)
     # A human's work in an agent's place is an answer, but not a decision.
-    if ended is not None and ended.kind is EffectKind.WAIT and ended.label not in _WORK:
-        line.decisions.append(_decision(line, ended, event))
+    asked = line.running.pop(event.id, None)
+    if asked is not None and asked.kind is EffectKind.WAIT and asked.label not in _WORK:
+        line.decisions.append(_decision(line, asked, event))
 
 
-def _decision(line: Timeline, asked: Running, event: ev.EffectFinished) -> Decision:
+def _decision(line: Timeline, asked: EffectTry, event: ev.EffectFinished) -> Decision:
     reply = event.reply if isinstance(event.reply, dict) else {}
     step = line.current.step if line.current is not None else ""
     text, by = str(reply.get("text") or ""), str(reply.get("by") or "")

@@ -23,8 +23,7 @@ from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
 from signoff.errors import ConfigError
 from signoff.remedies import Install
-from signoff.runtime.timeline import Timeline
-from signoff.telemetry.run_trace import EffectSpan, RunTrace
+from signoff.runtime.timeline import EffectTry, Timeline
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -116,22 +115,21 @@ def summarize(
     """Returns the numbers of a run; `facts_of` returns what its notation reports of its state."""
     # One pass over the journal: a summary is computed for every run that has changed since the last
     # scrape, however long it is.
-    trace = RunTrace()
+    line = Timeline()
     effects: Counter[tuple[str, str, str]] = Counter()
     seconds: dict[str, Distribution] = {}
     claims, lease_losses = Distribution(CLAIM_SECONDS), 0
     for event in events:
         if isinstance(event, ev.RunResumed):
-            lease_losses += trace.timeline.state.status is Status.RUNNING
+            lease_losses += line.state.status is Status.RUNNING
             if event.ready_at is not None:
                 # Never negative, even if the clock of another machine was ahead.
                 claims.add(max(0.0, event.at - event.ready_at))
-        for span in trace.apply(event):
-            if isinstance(span, EffectSpan):
+        for span in line.apply(event):
+            if isinstance(span, EffectTry):
                 effects[span.kind.value, span.agent, span.result.value] += 1
                 taken = seconds.setdefault(span.kind.value, Distribution(EFFECT_SECONDS))
                 taken.add(span.seconds)
-    line = trace.timeline
     state = line.state
     facts = facts_of(state.state_with_pending) if facts_of is not None else {}
     pair = facts.get("pair")

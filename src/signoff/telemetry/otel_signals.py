@@ -16,18 +16,14 @@ from typing import Any, assert_never
 from signoff.core import events as ev
 from signoff.core.digest import text_digest
 from signoff.core.effects import EffectKind
+from signoff.core.outcome import NOT_ENDED
+from signoff.core.run_state import RunState
 from signoff.core.spend import Usage
+from signoff.core.stop_reason import error_of
 from signoff.notation import HistoryFold
 from signoff.review.history import IssuesReported
+from signoff.runtime.timeline import EffectResult, EffectTry, Ended, StepVisit, Timeline
 from signoff.telemetry import genai_names as names
-from signoff.telemetry.run_trace import (
-    EffectResult,
-    EffectSpan,
-    RunPart,
-    RunSpan,
-    RunTrace,
-    StepSpan,
-)
 
 LONGEST_ATTRIBUTE = 256
 """Characters of an attribute that is not content: agents report some of them themselves."""
@@ -96,7 +92,8 @@ class OtelSignals:
     """Follows its review, if it has one."""
     content: bool = False
     """Whether prompts, replies and explanations are included."""
-    trace: RunTrace = field(default_factory=RunTrace)
+    timeline: Timeline = field(default_factory=Timeline)
+    """The run so far; feed events to the signals only, never to this."""
     _author: str = ""
     """The span that wrote the current text."""
     _last_ask: str = ""
@@ -106,10 +103,10 @@ class OtelSignals:
         """Applies one event."""
         news = self.history.apply(event) if self.history is not None else ()
         signals: list[Signal] = []
-        for part in self.trace.apply(event):
+        for part in self.timeline.apply(event):
             span = self._span(part)
-            signals += [span, *self._measurements(part, span.attributes)]
-            self._note_author(part, span.span_id)
+            signals += [span, *self._measurements(part, span)]
+            self._note_author(part, event, span.span_id)
         for each in news:
             if isinstance(each, IssuesReported):
                 signals += self._evaluations(each, event.at)
@@ -117,29 +114,35 @@ class OtelSignals:
 
     def unfinished(self) -> list[Signal]:
         """Returns spans for what has not ended, up to the last event."""
-        return [self._span(part) for part in self.trace.unfinished()]
+        line = self.timeline
+        if line.state.status not in NOT_ENDED:
+            return []
+        parts: list[Ended] = [*line.open_tries(), *line.open_visit(), line.state]
+        return [self._span(part) for part in parts]
 
     @property
     def _trace_id(self) -> str:
-        return text_digest(f"signoff trace/{self.trace.key}")[:32]
+        return text_digest(f"signoff trace/{self.timeline.state.seed}")[:32]
 
     def _span_id(self, *parts: object) -> str:
         # Joined by a character that no name contains, so that no two spans have the same text.
-        return text_digest("\x1f".join(map(str, (self.trace.key, *parts))))[:16]
+        return text_digest("\x1f".join(map(str, (self.timeline.state.seed, *parts))))[:16]
 
-    def _span(self, part: RunPart) -> OtelSpan:
-        parent = ""
+    def _span(self, part: Ended) -> OtelSpan:
+        # What is sent has just ended, or is shown up to the last event.
+        parent, ended_at = "", self.timeline.state.updated_at
         match part:
-            case RunSpan():
+            case RunState():
                 own, (name, attributes) = self._span_id("run"), self._run(part)
-            case StepSpan():
+            case StepVisit():
                 own, parent = self._span_id("step", part.step, part.visit), self._span_id("run")
                 name, attributes = part.step, _step(part)
-            case EffectSpan():
-                place = (part.step, part.visit, part.step_attempt)
-                own = self._span_id("effect", *place, part.id, part.number)
-                parent = self._span_id("step", part.step, part.visit)
+            case EffectTry():
+                step = (part.visit.step, part.visit.visit)
+                own = self._span_id("effect", *step, part.step_attempt, part.id, part.number)
+                parent = self._span_id("step", *step)
                 name, attributes = self._effect(part)
+                ended_at = ended_at if part.ended_at is None else part.ended_at
             case _:
                 assert_never(part)
         return OtelSpan(
@@ -147,32 +150,32 @@ class OtelSignals:
             span_id=own,
             parent_id=parent,
             name=clean(name),
-            client=isinstance(part, EffectSpan) and part.chat,
+            client=isinstance(part, EffectTry) and part.chat,
             started_at=part.started_at,
-            ended_at=max(part.started_at, part.ended_at),
+            ended_at=max(part.started_at, ended_at),
             attributes={key: clean_attribute(key, value) for key, value in attributes.items()},
             failed=names.ERROR_TYPE in attributes,
         )
 
-    def _run(self, part: RunSpan) -> tuple[str, dict[str, Attribute]]:
-        spend = self.trace.timeline.spend
+    def _run(self, state: RunState) -> tuple[str, dict[str, Attribute]]:
+        spend, error = state.spend, error_of(state.status, state.stop_reason)
         attributes: dict[str, Attribute] = {
             names.OPERATION: names.INVOKE_WORKFLOW,
-            names.WORKFLOW: part.workflow,
+            names.WORKFLOW: state.workflow,
             names.RUN: self.run,
-            names.STATUS: part.status.value,
-            names.ROUND: part.iteration,
+            names.STATUS: state.status.value,
+            names.ROUND: state.iteration,
             names.UNKNOWN_COST: spend.unknown_usd,
         }
         # Attributes are only set if they are known; backends show a missing one as a gap.
         # A sum of nothing known would claim that the run was free.
         if spend.known_usd or spend.calls > spend.unknown_usd:
             attributes[names.COST] = spend.known_usd
-        if part.error:
-            attributes[names.ERROR_TYPE] = part.error
-        return f"{names.INVOKE_WORKFLOW} {part.workflow}", attributes
+        if error is not None:
+            attributes[names.ERROR_TYPE] = error.kind
+        return f"{names.INVOKE_WORKFLOW} {state.workflow}", attributes
 
-    def _effect(self, part: EffectSpan) -> tuple[str, dict[str, Attribute]]:
+    def _effect(self, part: EffectTry) -> tuple[str, dict[str, Attribute]]:
         attributes: dict[str, Attribute] = {
             names.EFFECT: part.id,
             names.KIND: part.kind.value,
@@ -193,13 +196,13 @@ class OtelSignals:
             attributes[names.PROGRAM] = str(argv[0])
         return name, attributes
 
-    def _note_author(self, part: RunPart, span_id: str) -> None:
+    def _note_author(self, part: Ended, event: ev.Event, span_id: str) -> None:
         """Notes which span wrote the text that critics will read next."""
-        match part:
-            case EffectSpan(kind=EffectKind.ASK, result=EffectResult.OK):
+        match part, event:
+            case EffectTry(kind=EffectKind.ASK, result=EffectResult.OK), _:
                 self._last_ask = span_id
-            case StepSpan():
-                if not _REVIEWED.isdisjoint(part.delta.get("set", {})):
+            case StepVisit(), ev.StepFinished(delta=delta):
+                if not _REVIEWED.isdisjoint(delta.get("set", {})):
                     self._author = self._last_ask or span_id
                 self._last_ask = ""
 
@@ -224,20 +227,18 @@ class OtelSignals:
                 {key: clean_attribute(key, value) for key, value in attributes.items()},
             )
 
-    def _measurements(
-        self, part: RunPart, attributes: Mapping[str, Attribute]
-    ) -> Iterator[OtelMeasurement]:
-        """Yields what the metrics of the conventions get from a span with these attributes."""
+    def _measurements(self, part: Ended, span: OtelSpan) -> Iterator[OtelMeasurement]:
+        """Yields what the metrics of the conventions get from a span."""
         match part:
-            case RunSpan():
-                seconds = max(0.0, part.ended_at - part.started_at)
-                labels = _only(attributes, names.WORKFLOW, names.ERROR_TYPE)
+            case RunState():
+                seconds = span.ended_at - span.started_at
+                labels = _only(span.attributes, names.WORKFLOW, names.ERROR_TYPE)
                 yield OtelMeasurement(names.WORKFLOW_DURATION, seconds, labels)
-            case EffectSpan(kind=EffectKind.ASK):
-                yield from self._call_measurements(part, attributes)
+            case EffectTry(kind=EffectKind.ASK):
+                yield from self._call_measurements(part, span.attributes)
 
     def _call_measurements(
-        self, part: EffectSpan, attributes: Mapping[str, Attribute]
+        self, part: EffectTry, attributes: Mapping[str, Attribute]
     ) -> Iterator[OtelMeasurement]:
         labels = _only(attributes, *_CALL_LABELS)
         for token_type, key in (("input", "tokens_in"), ("output", "tokens_out")):
@@ -260,7 +261,7 @@ def _only(attributes: Mapping[str, Attribute], *keys: str) -> dict[str, Attribut
     return {key: attributes[key] for key in keys if key in attributes}
 
 
-def genai_attributes(part: EffectSpan) -> dict[str, Attribute]:
+def genai_attributes(part: EffectTry) -> dict[str, Attribute]:
     """Returns what the conventions record about a call, without content."""
     reply = part.reply if isinstance(part.reply, Mapping) else {}
     usage = Usage(**part.usage).cleaned() if part.usage is not None else Usage()
@@ -279,7 +280,7 @@ def genai_attributes(part: EffectSpan) -> dict[str, Attribute]:
     return {key: value for key, value in attributes.items() if value is not None}
 
 
-def _step(part: StepSpan) -> dict[str, Attribute]:
+def _step(part: StepVisit) -> dict[str, Attribute]:
     return {
         names.STEP: part.step,
         names.TIMES: part.visit,
@@ -289,7 +290,7 @@ def _step(part: StepSpan) -> dict[str, Attribute]:
     }
 
 
-def _content(part: EffectSpan) -> dict[str, Attribute]:
+def _content(part: EffectTry) -> dict[str, Attribute]:
     """Returns prompts and replies, in the form that the conventions prescribe for spans."""
     reply = part.reply if isinstance(part.reply, Mapping) else {}
     content = {names.INPUT_MESSAGES: _messages("user", part.payload.get("prompt"))}

@@ -18,7 +18,7 @@ from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
 from signoff.runtime.narration import Narrator
-from signoff.runtime.timeline import Running
+from signoff.runtime.timeline import EffectTry
 from signoff.store.rundir.documents import log_line, quote, thread_line
 from signoff.store.rundir.layout import (
     AgentCall,
@@ -233,7 +233,7 @@ class Projector:
             entry["usage"] = event.usage
         self._append_entry(event, entry)
 
-    def _request(self, effect: Running) -> dict[str, Any]:
+    def _request(self, effect: EffectTry) -> dict[str, Any]:
         payload = effect.payload
         match effect.kind:
             case EffectKind.ASK:
@@ -248,7 +248,7 @@ class Projector:
             case _:
                 return {"role": "human", "question": quote(payload.get("prompt", ""))}
 
-    def _record_reply(self, effect: Running, reply: Any) -> dict[str, Any]:
+    def _record_reply(self, effect: EffectTry, reply: Any) -> dict[str, Any]:
         """Notes what a successful effect changed and returns its part of the thread's entry."""
         fields = reply if isinstance(reply, dict) else {}
         match effect.kind:

@@ -1,30 +1,32 @@
 from signoff.core import events as ev
 from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome, Status
-from signoff.telemetry.run_trace import EffectResult, EffectSpan, RunSpan, RunTrace, StepSpan
+from signoff.core.run_state import RunState
+from signoff.runtime.timeline import EffectResult, EffectTry, Ended, StepVisit, Timeline
 from tests.unit.telemetry.events import START, answers, asks, at, journal, waits
 
 
-def spans(events: list[ev.Event]) -> list[tuple[str, float, float, object]]:
+def ends(events: list[ev.Event]) -> list[tuple[str, float, float, object]]:
     """Returns what ended, in order: name, start, end, result."""
-    trace = RunTrace()
-    return [_plain(span) for event in events for span in trace.apply(event)]
+    line = Timeline()
+    return [_plain(part, event.at) for event in events for part in line.apply(event)]
 
 
-def _plain(span: EffectSpan | StepSpan | RunSpan) -> tuple[str, float, float, object]:
-    times = span.started_at - START, span.ended_at - START
-    match span:
-        case EffectSpan():
-            return f"{span.id} {span.number}", *times, span.result
-        case StepSpan():
-            return f"{span.step}/{span.visit}", *times, span.outcome
-        case RunSpan():
-            return span.workflow, *times, span.status
+def _plain(part: Ended, now: float) -> tuple[str, float, float, object]:
+    started = part.started_at - START
+    match part:
+        case EffectTry():
+            ended_at = now if part.ended_at is None else part.ended_at
+            return f"{part.id} {part.number}", started, ended_at - START, part.result
+        case StepVisit():
+            return f"{part.step}/{part.visit}", started, now - START, part.outcome
+        case RunState():
+            return part.workflow, started, now - START, part.status
 
 
 def test_a_run_is_one_tree_over_kills_waits_and_resumes() -> None:
     """Each try is a span of its own; the one that was killed ends when its process did."""
-    assert spans(journal()) == [
+    assert ends(journal()) == [
         ("draft#1 1", 1, 3, EffectResult.RETRIED),
         ("draft#1 2", 4, 4, EffectResult.LOST),
         ("draft#1 3", 61, 71, EffectResult.OK),
@@ -36,26 +38,21 @@ def test_a_run_is_one_tree_over_kills_waits_and_resumes() -> None:
     ]
 
 
-def test_what_has_not_ended_is_shown_up_to_the_last_event() -> None:
+def test_what_has_not_ended_is_open() -> None:
     """A run that hangs is the one a user wants to look at."""
-    trace = RunTrace()
-    for event in journal()[:5]:
-        trace.apply(event)
+    line = Timeline().follow(journal()[:5])
 
-    assert [_plain(span) for span in trace.unfinished()] == [
-        ("draft#1 2", 4, 4, EffectResult.OPEN),
-        ("draft/1", 0, 4, None),
-        ("docs", 0, 4, Status.RUNNING),
+    assert [(each.id, each.number, each.result) for each in line.open_tries()] == [
+        ("draft#1", 2, EffectResult.OPEN)
     ]
+    assert line.open_visit() == line.visits[-1:]
 
 
-def test_an_ended_run_has_nothing_unfinished() -> None:
+def test_an_ended_run_has_nothing_open() -> None:
     """Its spans would be exported twice."""
-    trace = RunTrace()
-    for event in journal():
-        trace.apply(event)
+    line = Timeline().follow(journal())
 
-    assert trace.unfinished() == []
+    assert (line.open_tries(), line.open_visit()) == ([], [])
 
 
 def test_a_reply_that_turns_up_after_a_kill_ends_its_own_try() -> None:
@@ -66,7 +63,7 @@ def test_a_reply_that_turns_up_after_a_kill_ends_its_own_try() -> None:
         at(61, answers("draft#1")),
     ]
 
-    assert spans(events) == [("draft#1 1", 1, 61, EffectResult.OK)]
+    assert ends(events) == [("draft#1 1", 1, 61, EffectResult.OK)]
 
 
 def test_an_effect_that_is_made_again_after_a_failure_gets_a_span_of_its_own() -> None:
@@ -81,7 +78,7 @@ def test_an_effect_that_is_made_again_after_a_failure_gets_a_span_of_its_own() -
         at(62, answers("draft#1")),
     ]
 
-    assert spans(events) == [
+    assert ends(events) == [
         ("draft#1 1", 1, 2, EffectResult.ERROR),
         ("draft/1", 0, 2, None),
         ("docs", 0, 2, Status.FAILED),
@@ -94,7 +91,7 @@ def test_a_call_that_was_stopped_with_its_run_is_lost_and_not_an_error() -> None
     stopped = ev.EffectFinished(EffectId("draft#1"), error={"type": "AgentStopped"})
     events = [*journal()[:3], at(2, stopped), at(2, ev.RunStopped(Status.INTERRUPTED))]
 
-    assert spans(events)[0] == ("draft#1 1", 1, 2, EffectResult.LOST)
+    assert ends(events)[0] == ("draft#1 1", 1, 2, EffectResult.LOST)
 
 
 def test_a_request_that_is_no_longer_needed_is_lost_when_its_step_ends() -> None:
@@ -107,15 +104,15 @@ def test_a_request_that_is_no_longer_needed_is_lost_when_its_step_ends() -> None
         at(10, ev.StepFinished(Outcome.OK, "draft/ok", None, {})),
     ]
 
-    assert spans(events)[0] == ("wait#1 1", 1, 10, EffectResult.LOST)
+    assert ends(events)[0] == ("wait#1 1", 1, 10, EffectResult.LOST)
 
 
 def test_a_clock_that_runs_backwards_gives_no_negative_time() -> None:
     """Another machine resumes the run, and its clock is behind."""
-    trace = RunTrace()
+    line = Timeline()
     events = [*journal()[:3], at(-5, answers("draft#1"))]
 
-    (span,) = [each for event in events for each in trace.apply(event)]
+    (call,) = [each for event in events for each in line.apply(event)]
 
-    assert isinstance(span, EffectSpan)
-    assert span.seconds == 0
+    assert isinstance(call, EffectTry)
+    assert call.seconds == 0
