@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
+from signoff.core.run_state import RunState
 from signoff.errors import ConfigError
 from signoff.remedies import Install
 from signoff.runtime.timeline import EffectTry, Timeline
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 # never read again, so metrics over ten thousand runs read the journals of a few.
 
 
-VERSION = 1
+VERSION = 2
 """Increased when a summary changes its meaning; older ones are computed again."""
 
 EFFECT_SECONDS = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 14400.0, 86400.0)
@@ -43,9 +44,6 @@ EFFECT_SECONDS = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0
 
 CLAIM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 """From a worker that was waiting for work to one that someone has to start."""
-
-_SPEND = ("calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_usd")
-"""What is added up of a run's ledger."""
 
 
 @dataclass(slots=True)
@@ -71,36 +69,21 @@ class Distribution:
         self.total += total
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """What one run adds to the metrics; plain lists, as JSON has them."""
 
-    effects: list[list[Any]] = field(default_factory=list)
-    """Kind, agent, result, count."""
-    seconds: list[list[Any]] = field(default_factory=list)
-    """Kind, counts by `EFFECT_SECONDS`, total."""
-    spend: list[list[Any]] = field(default_factory=list)
-    """Agent, model, and the amounts of `_SPEND`."""
-    in_doubt: list[list[Any]] = field(default_factory=list)
+    amounts: Sequence[Any] = ()
+    """Metric, labels, amount."""
+    distributions: Sequence[Any] = ()
+    """Metric, labels, counts by the bounds of the metric, total."""
+    in_doubt: Sequence[Any] = ()
     """Agent, model, count: calls that have started and not ended. If no process drives the run any
     more, they may have been paid for."""
-    findings: list[list[Any]] = field(default_factory=list)
-    """Severity, status, count."""
-    rounds: int = 0
-    """How often the artifact was reviewed."""
-    turns: int | None = None
-    """The turns of a writer-reviewer pair; None for other runs."""
-    seconds_total: float | None = None
-    """From the start to the end; None while it has not ended."""
-    claims: list[Any] = field(default_factory=list)
-    """Counts by `CLAIM_SECONDS` and the total of the times it waited for a worker; empty if it
-    never did."""
-    lease_losses: int = 0
-    """How often a process took it over from one that had not given it up."""
 
     def to_text(self) -> str:
         """Returns it as the store keeps it."""
-        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)})
+        return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str) -> RunSummary:
@@ -115,45 +98,51 @@ def summarize(
     """Returns the numbers of a run; `facts_of` returns what its notation reports of its state."""
     # One pass over the journal: a summary is computed for every run that has changed since the last
     # scrape, however long it is.
-    line = Timeline()
-    effects: Counter[tuple[str, str, str]] = Counter()
-    seconds: dict[str, Distribution] = {}
-    claims, lease_losses = Distribution(CLAIM_SECONDS), 0
+    line, found = Timeline(), Metrics()
     for event in events:
         if isinstance(event, ev.RunResumed):
-            lease_losses += line.state.status is Status.RUNNING
+            found.add(line.state.status is Status.RUNNING, "signoff_lease_losses_total")
             if event.ready_at is not None:
                 # Never negative, even if the clock of another machine was ahead.
-                claims.add(max(0.0, event.at - event.ready_at))
-        for span in line.apply(event):
-            if isinstance(span, EffectTry):
-                effects[span.kind.value, span.agent, span.result.value] += 1
-                taken = seconds.setdefault(span.kind.value, Distribution(EFFECT_SECONDS))
-                taken.add(span.seconds)
+                found.observe(max(0.0, event.at - event.ready_at), "signoff_claim_seconds")
+        for each in line.apply(event):
+            if isinstance(each, EffectTry):
+                kind = each.kind.value
+                found.add(1, "signoff_effects_total", kind, each.agent, each.result.value)
+                found.observe(each.seconds, "signoff_effect_seconds", kind)
     state = line.state
     facts = facts_of(state.state_with_pending) if facts_of is not None else {}
-    pair = facts.get("pair")
-    return RunSummary(
-        effects=[[*key, count] for key, count in sorted(effects.items())],
-        seconds=[[kind, each.counts, each.total] for kind, each in sorted(seconds.items())],
-        spend=_spend(line),
-        in_doubt=_in_doubt(line),
-        findings=_findings(facts.get("findings") or ()),
-        rounds=len(facts.get("rounds") or ()),
-        turns=len(pair["turns"]) if pair is not None else None,
-        seconds_total=None if state.status in NOT_ENDED else state.updated_at - state.started_at,
-        claims=[claims.counts, claims.total] if any(claims.counts) else [],
-        lease_losses=lease_losses,
-    )
+    _add_spend(found, line)
+    for finding in facts.get("findings") or ():
+        labels = str(finding.get("severity")), str(finding.get("status"))
+        found.add(1, "signoff_findings", *labels)
+    if state.status not in NOT_ENDED:
+        _add_end(found, state, facts)
+    return found.summary(_in_doubt(line))
 
 
-def _spend(line: Timeline) -> list[list[Any]]:
-    totals: dict[tuple[str, str], list[float]] = {}
+def _add_spend(found: Metrics, line: Timeline) -> None:
     for entry in line.state.ledger.values():
-        amounts = totals.setdefault((entry.agent, entry.model), [0] * len(_SPEND))
-        for index, name in enumerate(_SPEND):
-            amounts[index] += getattr(entry, name)
-    return [[*key, *amounts] for key, amounts in sorted(totals.items())]
+        of_model = entry.agent, entry.model
+        tokens = entry.tokens_in + entry.tokens_out
+        # A series that is 0 would claim that the calls were free.
+        if tokens or entry.calls > entry.unknown_tokens:
+            found.add(tokens, "signoff_tokens_total", *of_model)
+        if entry.usd or entry.calls > entry.unknown_usd:
+            found.add(entry.usd, "signoff_spend_usd_total", *of_model)
+        found.add(entry.unknown_tokens, "signoff_tokens_unknown_total", *of_model)
+        found.add(entry.unknown_usd, "signoff_spend_unknown_total", *of_model)
+
+
+def _add_end(found: Metrics, state: RunState, facts: Mapping[str, Any]) -> None:
+    pair = facts.get("pair")
+    reason = PAIR_REASONS.get(state.status) if pair is not None else None
+    found.add(1, "workflow_runs_total", reason or state.status.value)
+    found.observe(state.updated_at - state.started_at, "workflow_duration_seconds")
+    if pair is not None and pair["turns"]:
+        found.observe(len(pair["turns"]), "workflow_turns")
+    if facts.get("rounds"):
+        found.observe(len(facts["rounds"]), "signoff_rounds")
 
 
 def _in_doubt(line: Timeline) -> list[list[Any]]:
@@ -165,11 +154,6 @@ def _in_doubt(line: Timeline) -> list[list[Any]]:
         if record.kind is EffectKind.ASK and not (record.done or record.ended)
     )
     return [[*key, count] for key, count in sorted(calls.items())]
-
-
-def _findings(findings: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
-    found = Counter((str(each.get("severity")), str(each.get("status"))) for each in findings)
-    return [[*key, count] for key, count in sorted(found.items())]
 
 
 MOST_SERIES = 200
@@ -277,17 +261,10 @@ class Metrics:
     """Adds up runs and pending requests."""
 
     def __init__(self) -> None:
-        self._series: dict[str, dict[Labels, float | Distribution]] = {}
-        # A dashboard needs a 0 where there is nothing, or it shows a gap.
-        for name, _, labels, _ in DEFINITIONS:
-            self._series[name] = {}
-            if not labels:
-                bounds = _BOUNDS.get(name)
-                self._series[name][()] = 0.0 if bounds is None else Distribution(bounds)
-        for status in Status:
-            self.add(0, "signoff_runs", status.value)
-        for kind in RequestKind:
-            self.add(0, "signoff_inbox_open", kind.value)
+        self._amounts: dict[str, dict[Labels, float]] = defaultdict(dict)
+        """Counters and gauges."""
+        self._distributions: dict[str, dict[Labels, Distribution]] = defaultdict(dict)
+        """Histograms."""
 
     def collect(self) -> Iterator[Metric]:
         """Yields the metrics as prometheus-client has them."""
@@ -298,11 +275,11 @@ class Metrics:
             HistogramMetricFamily,
         )
 
+        self._add_zeros()
         for name, kind, labels, text in DEFINITIONS:
             if kind == "histogram":
                 histogram = HistogramMetricFamily(name, text, labels=labels)
-                for values, each in self._series[name].items():
-                    assert isinstance(each, Distribution)  # noqa: S101  # it has nothing else
+                for values, each in self._distributions[name].items():
                     bounds = [*map(str, each.bounds), "+Inf"]
                     counts = accumulate(each.counts)
                     histogram.add_metric(values, list(zip(bounds, counts, strict=True)), each.total)
@@ -310,71 +287,44 @@ class Metrics:
                 continue
             family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
             numbers = family(name, text, labels=labels)
-            for values, amount in self._series[name].items():
-                assert not isinstance(amount, Distribution)  # noqa: S101  # as above
+            for values, amount in self._amounts[name].items():
                 numbers.add_metric(values, amount)
             yield numbers
 
+    def _add_zeros(self) -> None:
+        # A dashboard needs a 0 where there is nothing, or it shows a gap.
+        for name, kind, labels, _ in DEFINITIONS:
+            if kind == "histogram" and not labels:
+                self._distribution(name)
+            elif not labels:
+                self.add(0, name)
+        for status in Status:
+            self.add(0, "signoff_runs", status.value)
+        for request in RequestKind:
+            self.add(0, "signoff_inbox_open", request.value)
+
     def add(self, amount: float, metric: str, *labels: str) -> None:
         """Adds to a counter or a gauge."""
-        values = self._labels(metric, labels)
-        before = self._series[metric].get(values, 0.0)
-        assert not isinstance(before, Distribution)  # noqa: S101  # a histogram has no amounts
-        self._series[metric][values] = before + amount
+        series = self._amounts[metric]
+        values = _series_of(series, labels)
+        series[values] = series.get(values, 0) + amount
+
+    def observe(self, value: float, metric: str, *labels: str) -> None:
+        """Adds a value to a histogram."""
+        self._distribution(metric, *labels).add(value)
 
     def add_run(self, status: Status, summary: RunSummary) -> None:
         """Adds one run with its current status."""
-        for kind, agent, result, count in summary.effects:
-            self.add(count, "signoff_effects_total", kind, agent, result)
-        for kind, counts, total in summary.seconds:
-            self._distribution("signoff_effect_seconds", kind).merge(counts, total)
-        for agent, model, calls, *amounts in summary.spend:
-            self._add_spend(agent, model, calls, *amounts)
-        if status is not Status.RUNNING:
-            # No process can record their end any more, and they may have been paid for.
-            for agent, model, count in summary.in_doubt:
-                self._add_unknown(agent, model, count, count)
-        self._add_claims(summary)
-        for severity, became, count in summary.findings:
-            self.add(count, "signoff_findings", severity, became)
-        if status not in NOT_ENDED:
-            self._add_end(status, summary)
-
-    def _add_claims(self, summary: RunSummary) -> None:
-        self.add(summary.lease_losses, "signoff_lease_losses_total")
-        if summary.claims:
-            self._distribution("signoff_claim_seconds").merge(*summary.claims)
-
-    def _add_end(self, status: Status, summary: RunSummary) -> None:
-        reason = PAIR_REASONS.get(status) if summary.turns is not None else None
-        self.add(1, "workflow_runs_total", reason or status.value)
-        self._distribution("workflow_duration_seconds").add(summary.seconds_total or 0.0)
-        if summary.turns:
-            self._distribution("workflow_turns").add(summary.turns)
-        if summary.rounds:
-            self._distribution("signoff_rounds").add(summary.rounds)
-
-    def _add_spend(
-        self,
-        agent: str,
-        model: str,
-        calls: int,
-        tokens_in: int,
-        tokens_out: int,
-        usd: float,
-        unknown_tokens: int,
-        unknown_usd: int,
-    ) -> None:
-        # A series that is 0 would claim that the calls were free.
-        if tokens_in or tokens_out or calls > unknown_tokens:
-            self.add(tokens_in + tokens_out, "signoff_tokens_total", agent, model)
-        if usd or calls > unknown_usd:
-            self.add(usd, "signoff_spend_usd_total", agent, model)
-        self._add_unknown(agent, model, unknown_tokens, unknown_usd)
-
-    def _add_unknown(self, agent: str, model: str, tokens: int, usd: int) -> None:
-        self.add(tokens, "signoff_tokens_unknown_total", agent, model)
-        self.add(usd, "signoff_spend_unknown_total", agent, model)
+        for metric, labels, amount in summary.amounts:
+            self.add(amount, metric, *labels)
+        for metric, labels, counts, total in summary.distributions:
+            self._distribution(metric, *labels).merge(counts, total)
+        if status is Status.RUNNING:
+            return
+        # No process can record their end any more, and they may have been paid for.
+        for agent, model, count in summary.in_doubt:
+            self.add(count, "signoff_tokens_unknown_total", agent, model)
+            self.add(count, "signoff_spend_unknown_total", agent, model)
 
     def add_inbox(self, requests: Iterable[tuple[str, float]], now: float) -> None:
         """Adds the pending requests: the kind of each, and when it was opened."""
@@ -385,19 +335,31 @@ class Metrics:
         if opened:
             self.add(max(0.0, now - min(opened)), "signoff_inbox_oldest_seconds")
 
-    def _distribution(self, metric: str, *labels: str) -> Distribution:
-        values = self._labels(metric, labels)
-        found = self._series[metric].setdefault(values, Distribution(_BOUNDS[metric]))
-        assert isinstance(found, Distribution)  # noqa: S101  # a histogram has nothing else
-        return found
+    def summary(self, in_doubt: Sequence[Any]) -> RunSummary:
+        """Returns what was added, in an order that depends on nothing else."""
+        amounts = [
+            [metric, [*labels], amount]
+            for metric, series in sorted(self._amounts.items())
+            for labels, amount in sorted(series.items())
+        ]
+        distributions = [
+            [metric, [*labels], each.counts, each.total]
+            for metric, series in sorted(self._distributions.items())
+            for labels, each in sorted(series.items(), key=lambda item: item[0])
+        ]
+        return RunSummary(amounts, distributions, in_doubt)
 
-    def _labels(self, metric: str, labels: Labels) -> Labels:
-        """Returns the labels of the series that a value belongs to."""
-        # Half of a surrogate pair cannot be written as UTF-8.
-        short = tuple(each[:LONGEST_VALUE].encode(errors="replace").decode() for each in labels)
-        series = self._series[metric]
-        full = short not in series and len(series) >= MOST_SERIES
-        return (OTHER,) * len(labels) if full else short
+    def _distribution(self, metric: str, *labels: str) -> Distribution:
+        series = self._distributions[metric]
+        return series.setdefault(_series_of(series, labels), Distribution(_BOUNDS[metric]))
+
+
+def _series_of(series: Mapping[Labels, object], labels: Labels) -> Labels:
+    """Returns the labels of the series that a value belongs to."""
+    # Half of a surrogate pair cannot be written as UTF-8.
+    short = tuple(each[:LONGEST_VALUE].encode(errors="replace").decode() for each in labels)
+    full = short not in series and len(series) >= MOST_SERIES
+    return (OTHER,) * len(labels) if full else short
 
 
 def prometheus_text(metrics: Metrics) -> str:

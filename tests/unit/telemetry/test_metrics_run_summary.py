@@ -1,5 +1,3 @@
-import json
-
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.telemetry.metrics import (
@@ -11,30 +9,43 @@ from signoff.telemetry.metrics import (
 from tests.unit.telemetry.events import START, at, journal
 
 
+def amounts(summary: RunSummary, metric: str) -> dict[tuple[str, ...], float]:
+    return {tuple(labels): amount for name, labels, amount in summary.amounts if name == metric}
+
+
+def counts(summary: RunSummary, metric: str) -> list[tuple[list[str], list[int], float]]:
+    return [tuple(each) for name, *each in summary.distributions if name == metric]
+
+
 def test_the_numbers_of_a_run_are_those_of_its_journal() -> None:
     """Tries of all processes count, and a lost one costs an unknown amount."""
     summary = summarize(journal())
 
-    assert summary.effects == [
-        ["ask", "claude", "lost", 1],
-        ["ask", "claude", "ok", 1],
-        ["ask", "claude", "retried", 1],
-        ["ask", "codex", "error", 1],
-        ["wait", "", "ok", 1],
-    ]
-    assert [(kind, sum(counts), total) for kind, counts, total in summary.seconds] == [
+    assert amounts(summary, "signoff_effects_total") == {
+        ("ask", "claude", "lost"): 1,
+        ("ask", "claude", "ok"): 1,
+        ("ask", "claude", "retried"): 1,
+        ("ask", "codex", "error"): 1,
+        ("wait", "", "ok"): 1,
+    }
+    taken = counts(summary, "signoff_effect_seconds")
+    assert [(kind, sum(each), total) for [kind], each, total in taken] == [
         ("ask", 4, 2 + 0 + 10 + 3),
         ("wait", 1, 928),
     ]
-    assert all(len(counts) == len(EFFECT_SECONDS) + 1 for _, counts, _ in summary.seconds)
-    assert summary.spend == [
-        ["claude", "opus", 2, 0, 0, 0, 2, 2],
-        ["claude", "opus-1", 1, 100, 20, 0.5, 0, 0],
-        ["codex", "opus", 1, 0, 0, 0, 1, 1],
-    ]
+    assert all(len(each) == len(EFFECT_SECONDS) + 1 for _, each, _ in taken)
+    assert amounts(summary, "signoff_tokens_total") == {("claude", "opus-1"): 120}
+    assert amounts(summary, "signoff_spend_usd_total") == {("claude", "opus-1"): 0.5}
+    assert amounts(summary, "signoff_spend_unknown_total") == {
+        ("claude", "opus"): 2,
+        ("claude", "opus-1"): 0,
+        ("codex", "opus"): 1,
+    }
     assert summary.in_doubt == []
-    assert summary.seconds_total == 1006
-    assert (summary.claims, summary.lease_losses) == ([], 1)
+    assert [total for _, _, total in counts(summary, "workflow_duration_seconds")] == [1006]
+    assert amounts(summary, "workflow_runs_total") == {("completed",): 1}
+    assert counts(summary, "signoff_claim_seconds") == []
+    assert amounts(summary, "signoff_lease_losses_total") == {(): 1}
 
 
 def test_a_call_in_progress_is_in_doubt() -> None:
@@ -42,7 +53,7 @@ def test_a_call_in_progress_is_in_doubt() -> None:
     summary = summarize(journal()[:5])
 
     assert summary.in_doubt == [["claude", "opus", 1]]
-    assert summary.seconds_total is None
+    assert counts(summary, "workflow_duration_seconds") == []
 
 
 def test_a_stored_summary_is_read_back() -> None:
@@ -53,7 +64,7 @@ def test_a_stored_summary_is_read_back() -> None:
 
     assert RunSummary.from_text(text) == summary
     assert "secret" not in text
-    assert len(json.dumps(text)) < 1000
+    assert len(text) < 1500
 
 
 def test_the_time_until_a_worker_claimed_a_run_is_counted_each_time() -> None:
@@ -72,7 +83,7 @@ def test_the_time_until_a_worker_claimed_a_run_is_counted_each_time() -> None:
         ]
     )
 
-    counts, total = summary.claims
-    assert (sum(counts), total) == (3, 3 + 1 + 0)
-    assert counts[CLAIM_SECONDS.index(1.0)] == counts[CLAIM_SECONDS.index(5.0)] == 1
-    assert summary.lease_losses == 0
+    ((_, claims, total),) = counts(summary, "signoff_claim_seconds")
+    assert (sum(claims), total) == (3, 3 + 1 + 0)
+    assert claims[CLAIM_SECONDS.index(1.0)] == claims[CLAIM_SECONDS.index(5.0)] == 1
+    assert amounts(summary, "signoff_lease_losses_total") == {(): 0}
