@@ -10,10 +10,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
 
 from signoff._extras import install_command
 from signoff.core import events as ev
@@ -31,11 +29,26 @@ from signoff.telemetry.otel_signals import (
     Signal,
 )
 
-if TYPE_CHECKING:
-    from opentelemetry.sdk._logs.export import LogRecordExporter
-    from opentelemetry.sdk.metrics.export import MetricReader
+# This module is loaded only where the settings or a command ask for it.
+try:
+    from opentelemetry import trace
+    from opentelemetry._logs import LogRecord, SeverityNumber
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.metrics import Histogram
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+except ImportError as error:
+    raise ConfigError(
+        f"tracing needs the extra 'otel'; install it: {install_command('otel')}"
+    ) from error
 
 log = logging.getLogger("signoff")
 
@@ -71,16 +84,6 @@ def otlp_exporters(endpoint: str | None, *, timeout: float | None = None) -> Ote
     """
     # In seconds, retries included; what the user sets goes before.
     timeout = None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else timeout
-    try:
-        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-    except ImportError as error:
-        raise ConfigError(
-            f"tracing needs the extra 'otel'; install it: {install_command('otel')}"
-        ) from error
-
     # It would print a line for each retry of each batch; `_WatchedExporter` says it once.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
@@ -96,7 +99,7 @@ def otlp_exporters(endpoint: str | None, *, timeout: float | None = None) -> Ote
     )
 
 
-class _WatchedExporter:
+class _WatchedExporter(SpanExporter):
     """Passes spans on to an exporter, and notes whether a collector takes them."""
 
     def __init__(self, exporter: SpanExporter, *, report: bool) -> None:
@@ -104,13 +107,9 @@ class _WatchedExporter:
         self._reported = not report
         self.failed = False
         """Whether the last batch was refused."""
-        self.shutdown = exporter.shutdown
-        self.force_flush = exporter.force_flush
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Sends spans; the first failure is reported."""
-        from opentelemetry.sdk.trace.export import SpanExportResult
-
         result = self._exporter.export(spans)
         self.failed = result is not SpanExportResult.SUCCESS
         if self.failed and not self._reported:
@@ -121,44 +120,32 @@ class _WatchedExporter:
             )
         return result
 
+    def shutdown(self) -> None:
+        """Ends the exporter."""
+        self._exporter.shutdown()
+
 
 class OtelExport:
     """Sends signals as they come."""
 
     def __init__(self, exporters: OtelExporters, *, report: bool = True) -> None:
         """`report` warns once if no collector takes the spans."""
-        from opentelemetry.sdk._logs import LoggerProvider
-        from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-        from opentelemetry.sdk.trace import ReadableSpan
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-        from opentelemetry.trace import SpanKind
-        from opentelemetry.trace.status import Status, StatusCode
-
         self._exporter = _WatchedExporter(exporters.spans, report=report)
         # The environment may name the service and add attributes, and goes before our name.
         named = Resource.create({"service.name": SERVICE})
         self._resource = named.merge(OTELResourceDetector().detect())
-        self._make_span = partial(
-            ReadableSpan,
-            resource=self._resource,
-            instrumentation_scope=InstrumentationScope(SERVICE),
-        )
-        self._kinds = {False: SpanKind.INTERNAL, True: SpanKind.CLIENT}
-        self._statuses = {False: Status(StatusCode.UNSET), True: Status(StatusCode.ERROR)}
         delay = BATCH_SECONDS * 1000
-        watched = cast("SpanExporter", self._exporter)
-        self._spans = BatchSpanProcessor(watched, schedule_delay_millis=delay)
+        self._spans = BatchSpanProcessor(self._exporter, schedule_delay_millis=delay)
         self._logs = LoggerProvider(resource=self._resource, shutdown_on_exit=False)
         self._logs.add_log_record_processor(
             BatchLogRecordProcessor(exporters.logs, schedule_delay_millis=delay)
         )
         readers = [exporters.metrics] if exporters.metrics is not None else []
         self._metrics = MeterProvider(readers, self._resource, shutdown_on_exit=False)
-        self._meter = self._metrics.get_meter(SERVICE)
-        self._histograms: dict[str, Any] = {}
+        meter = self._metrics.get_meter(SERVICE)
+        self._histograms: dict[str, Histogram] = {
+            name: meter.create_histogram(name, unit) for name, unit in METRIC_UNITS.items()
+        }
 
     def send(self, signals: Iterable[Signal]) -> None:
         """Queues signals; returns at once."""
@@ -168,8 +155,8 @@ class OtelExport:
                     self._spans.on_end(self._sdk_span(signal))
                 case OtelEvent():
                     self._emit(signal)
-                case OtelMeasurement():
-                    self._record(signal)
+                case OtelMeasurement(metric=metric, value=value, attributes=attributes):
+                    self._histograms[metric].record(value, dict(attributes))
 
     def deliver(self, signals: Iterable[Signal]) -> bool:
         """Sends signals and waits for the collector; tells whether it took the spans."""
@@ -184,11 +171,7 @@ class OtelExport:
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Sends what is queued, for at most that many seconds."""
-        closing: list[Callable[[], object]] = [
-            self._spans.shutdown,
-            self._logs.shutdown,
-            self._metrics.shutdown,
-        ]
+        closing = (self._spans.shutdown, self._logs.shutdown, self._metrics.shutdown)
         # A collector that does not answer blocks each of them for as long as its timeout. One that
         # has not answered before is not waited for.
         threads = [threading.Thread(target=each, daemon=True) for each in closing]
@@ -199,52 +182,37 @@ class OtelExport:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _sdk_span(self, span: OtelSpan) -> ReadableSpan:
-        return self._make_span(
+        status = trace.StatusCode.ERROR if span.failed else trace.StatusCode.UNSET
+        return ReadableSpan(
             name=span.name,
             context=_context(span.trace_id, span.span_id),
             parent=_context(span.trace_id, span.parent_id) if span.parent_id else None,
+            resource=self._resource,
             attributes=span.attributes,
-            kind=self._kinds[span.client],
-            status=self._statuses[span.failed],
+            kind=trace.SpanKind.CLIENT if span.client else trace.SpanKind.INTERNAL,
+            status=trace.Status(status),
             start_time=nanoseconds(span.started_at),
             end_time=nanoseconds(span.ended_at),
+            instrumentation_scope=InstrumentationScope(SERVICE),
         )
 
     def _emit(self, event: OtelEvent) -> None:
-        from opentelemetry._logs import LogRecord, SeverityNumber
-        from opentelemetry.trace import NonRecordingSpan, set_span_in_context
-
-        span = NonRecordingSpan(_context(event.trace_id, event.span_id))
+        span = trace.NonRecordingSpan(_context(event.trace_id, event.span_id))
         at = nanoseconds(event.at)
         record = LogRecord(
             timestamp=at,
             observed_timestamp=at,
-            context=set_span_in_context(span),
+            context=trace.set_span_in_context(span),
             severity_number=SeverityNumber.INFO,
             attributes=dict(event.attributes),
             event_name=event.name,
         )
         self._logs.get_logger(SERVICE).emit(record)
 
-    def _record(self, measurement: OtelMeasurement) -> None:
-        name = measurement.metric
-        if name not in self._histograms:
-            self._histograms[name] = self._meter.create_histogram(name, unit=METRIC_UNITS[name])
-        self._histograms[name].record(measurement.value, dict(measurement.attributes))
 
-
-def _context(trace_id: str, span_id: str) -> Any:
-    from opentelemetry.trace import SpanContext, TraceFlags
-
-    flags = TraceFlags(TraceFlags.SAMPLED)
-    return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)
-
-
-@dataclass(slots=True)
-class _TracedRun:
-    signals: OtelSignals
-    seq: int = 0
-    """The last commit that was followed."""
+def _context(trace_id: str, span_id: str) -> trace.SpanContext:
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+    return trace.SpanContext(int(trace_id, 16), int(span_id, 16), False, flags)
 
 
 class OtelObserver:
@@ -259,21 +227,22 @@ class OtelObserver:
         self._setup = setup
         self._export = OtelExport(exporters)
         self._store: Store | None = None
-        self._runs: dict[str, _TracedRun] = {}
+        self._runs: dict[str, tuple[int, OtelSignals]] = {}
+        """The last commit of each run that was followed, and the run up to there."""
 
     def notice(self, notice: Notice) -> None:
         """Follows one commit."""
         if not isinstance(notice, Recorded):
             return
-        run = self._runs.get(notice.run)
-        if run is None or run.seq + 1 != notice.seq:
-            run = self._catch_up(notice.run, notice.seq, run)
+        seq, signals = self._runs.get(notice.run, (0, None))
+        if signals is None or seq + 1 != notice.seq:
+            signals = self._catch_up(notice.run, seq, notice.seq, signals)
         for event in notice.events:
-            self._export.send(run.signals.apply(event))
-            if isinstance(event, ev.RunStopped):
-                # A process that drives thousands of runs must not remember them all.
-                del self._runs[notice.run]
-        run.seq = notice.seq
+            self._export.send(signals.apply(event))
+        self._runs[notice.run] = notice.seq, signals
+        if any(isinstance(event, ev.RunStopped) for event in notice.events):
+            # A process that drives thousands of runs must not remember them all.
+            del self._runs[notice.run]
 
     def close(self) -> None:
         """Sends what is still queued, for a few seconds at most."""
@@ -281,33 +250,29 @@ class OtelObserver:
         if self._store is not None:
             self._store.close()
 
-    def _catch_up(self, name: str, seq: int, run: _TracedRun | None) -> _TracedRun:
-        """Reads the commits before `seq` that were not followed, and sends what may be missing."""
+    def _catch_up(self, name: str, seq: int, to: int, signals: OtelSignals | None) -> OtelSignals:
+        """Reads the commits that were not followed, and sends what may be missing of them."""
         if self._store is None:
             # Opened here because only this thread may use it.
             self._store = self._setup.open_store()
         record = self._setup.record_of(self._store, name)
         content = self._setup.log_content
-        if run is None:
+        if signals is None:
             history = record.history(record.definition) if record.history is not None else None
-            run = _TracedRun(OtelSignals(name, history, content))
+            signals = OtelSignals(name, history, content)
         missed: list[Signal] = []
-        first, killed, last = run.seq, False, 0.0
+        killed, last = False, 0.0
         for number, event in record.events(whole=content):
-            if first < number < seq:
-                missed += run.signals.apply(event)
+            if seq < number < to:
+                missed += signals.apply(event)
                 killed, last = not isinstance(event, ev.RunStopped), event.at
-        self._runs[name] = run
-        if first:
+        if seq:
             # Notices were dropped because the queue was full; the journal has them all.
             self._export.send(missed)
         elif killed:
-            self._export.send(_recent_spans(missed, last - UNSENT_SECONDS))
-        return run
-
-
-def _recent_spans(signals: list[Signal], since: float) -> Iterator[Signal]:
-    return (each for each in signals if isinstance(each, OtelSpan) and each.ended_at >= since)
+            spans = [each for each in missed if isinstance(each, OtelSpan)]
+            self._export.send(each for each in spans if each.ended_at >= last - UNSENT_SECONDS)
+        return signals
 
 
 def otel_observer(setup: ObserverSetup, *, endpoint: str | None = None) -> OtelObserver:

@@ -1,3 +1,4 @@
+import importlib
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,8 @@ from signoff.core.outcome import Outcome
 from signoff.errors import ConfigError
 from signoff.exports.otel import all_signals, nanoseconds
 from signoff.exports.run_record import ExportOptions
-from signoff.observers.otel import OtelExport, OtelExporters, OtelObserver, otlp_exporters
+from signoff.observers import otel
+from signoff.observers.otel import OtelExport, OtelExporters, OtelObserver
 from signoff.observers.queued import ObserverSetup
 from signoff.runtime.ports import Progress, Recorded
 from signoff.store.sqlite import MemoryStore
@@ -238,4 +240,4 @@ def test_without_the_extra_the_user_is_told_how_to_install_it(
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
 
     with pytest.raises(ConfigError, match=r"install it: .*\[otel\]"):
-        otlp_exporters(None)
+        importlib.reload(otel)
