@@ -116,9 +116,7 @@ class Project:
             from signoff.app.observers import build_observers
 
             self.observers = build_observers(self)
-        projection = Projection(
-            self.home.runs, self.store.reopen, layout_of=_layout_of, next_steps=_next_steps
-        )
+        projection = Projection(self.directory())
         engine = Engine(
             self.store,
             agents={**build_agents(self.settings.agents), **self.agents},

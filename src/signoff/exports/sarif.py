@@ -7,7 +7,6 @@ alert, and readers that don't know `baselineState` would show a fixed one as ope
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +27,7 @@ from signoff.review.coverage import ReviewCoverage
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory
 from signoff.review.work_order import EditKind, find_passage
+from signoff.runtime.amounts import timestamp
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -55,8 +55,8 @@ def sarif(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     invocation = {
         "executionSuccessful": state.status not in _CUT_OFF and coverage.complete,
         **_notifications(coverage),
-        "startTimeUtc": _moment(state.started_at),
-        "endTimeUtc": _moment(state.updated_at),
+        "startTimeUtc": timestamp(state.started_at),
+        "endTimeUtc": timestamp(state.updated_at),
     }
     run = {
         "tool": {
@@ -237,8 +237,3 @@ def _sentence(text: str) -> str:
 
 def _plain(text: str) -> str:
     return escape_controls(text)
-
-
-def _moment(at: float) -> str:
-    utc = datetime.fromtimestamp(at, UTC)
-    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -37,12 +37,12 @@ from signoff.core.requests import options_of
 from signoff.error_text import describe_error
 from signoff.errors import CommandFailed, ConfigError
 from signoff.observers.queued import ObserverSetup
+from signoff.runtime.amounts import cut, timestamp
 from signoff.runtime.environment import command_environment
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.process import kill_family, run_process
 from signoff.runtime.store_port import InboxItem, RunRow, Store
-from signoff.store.rundir.documents import timestamp
 
 # The JSON document of a notification: what happened to a run, and how to answer it.
 
@@ -97,7 +97,7 @@ def document(
             "run": row.name,
             "workflow": row.workflow,
             "status": stop.status.value,
-            "reason": _cut(stop.reason),
+            "reason": cut(stop.reason, LONGEST_TEXT),
             "at": _time(stop.at),
             "due_at": _time(stop.due_at),
             "requests": [_request(item, store, setup) for item in items[:MOST_REQUESTS]],
@@ -113,15 +113,11 @@ def _request(item: InboxItem, store: Store, setup: ObserverSetup) -> dict[str, A
         "number": item.id,
         "step": item.step,
         "kind": item.kind.value,
-        "text": _cut(item.prompt),
-        "options": [_cut(str(option["label"])) for option in options_of(form)],
+        "text": cut(item.prompt, LONGEST_TEXT),
+        "options": [cut(str(option["label"]), LONGEST_TEXT) for option in options_of(form)],
         "deadline": _time(item.deadline),
         "commands": list(setup.answer_commands(item, form)),
     }
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
 def _time(at: float | None) -> str | None:

@@ -24,11 +24,11 @@ from signoff.core.outcome import Outcome, Status
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import create_private
 from signoff.observers.queued import ObserverSetup
+from signoff.runtime.amounts import timestamp
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.runtime.store_port import Store
 from signoff.runtime.timeline import EffectTry, Timeline, events_in
-from signoff.store.rundir.documents import timestamp
 from signoff.telemetry.metrics import PAIR_REASONS
 
 LOGGER = "signoff.run"

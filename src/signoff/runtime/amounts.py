@@ -1,11 +1,24 @@
-"""Formats durations, counts and money for humans. Unknown is never shown as 0."""
+"""Formats times, durations, counts, money and long texts. Unknown is never shown as 0."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 from signoff.core.spend import Spend
 
 UNKNOWN = "unknown"
 """The one word for an amount that no call has reported."""
+
+
+def timestamp(at: float) -> str:
+    """Returns a time in ISO 8601, in UTC."""
+    utc = datetime.fromtimestamp(at, UTC)
+    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def cut(text: str, width: int) -> str:
+    """Returns the beginning of a text; an ellipsis shows that there is more."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from signoff.core.requests import request_word
 from signoff.core.spend import Usage
 from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
 from signoff.errors import AgentStopped
-from signoff.runtime.amounts import count, duration, money
+from signoff.runtime.amounts import count, cut, duration, money
 from signoff.runtime.timeline import (
     ATTEMPT_ENDS,
     EffectTry,
@@ -291,11 +291,11 @@ def describe_answer(answer: Mapping[str, Any]) -> str:
             decision = _DECISIONS[value]
         case _:
             first_line = format_answer(value).strip().partition("\n")[0]
-            decision = f"answered {_cut(first_line, SHOWN_VALUE)!r}"
+            decision = f"answered {cut(first_line, SHOWN_VALUE)!r}"
     author = f" by {by}" if by else ""
     if passkey := (answer.get("presence") or {}).get("passkey"):
         author += f", signed with passkey {passkey!r}"
-    return f"{decision}{author}{why and f': {_cut(why, SHOWN_WHY)}'}"
+    return f"{decision}{author}{why and f': {cut(why, SHOWN_WHY)}'}"
 
 
 def _answerer(reply: Mapping[str, Any], asked: str) -> str:
@@ -316,10 +316,6 @@ def _entered(visit: StepVisit) -> str:
     again = " again" if visit.visit not in (1, visit.iteration) else ""
     round_ = f" (round {visit.iteration})" if visit.iteration > 1 else ""
     return f"{visit.step}: begins{again}{round_}"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _usage(data: dict[str, Any] | None) -> str:

@@ -30,6 +30,7 @@ from signoff.core.requests import AnswerForm, RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 from signoff.errors import AgentStopped
+from signoff.runtime.amounts import cut
 
 if TYPE_CHECKING:
     from signoff.runtime.store_port import StoredRun
@@ -464,7 +465,7 @@ def label_of(kind: EffectKind, payload: Mapping[str, Any]) -> str:
             return f"{agent} ({model})" if model else agent
         case EffectKind.COMMAND:
             line = " ".join(str(part) for part in payload.get("argv", ["command"]))
-            return line if len(line) <= LABEL_WIDTH else f"{line[: LABEL_WIDTH - 1]}…"
+            return cut(line, LABEL_WIDTH)
         case EffectKind.WRITE | EffectKind.READ:
             return str(payload.get("path", "file"))
         case EffectKind.REPLACE:

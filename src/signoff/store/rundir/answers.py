@@ -18,9 +18,9 @@ from typing import Any, assert_never
 
 from signoff.core.codec import decode
 from signoff.core.requests import AnswerForm, ItemState, options_of
+from signoff.runtime.amounts import timestamp
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.documents import json_bytes, timestamp
-from signoff.store.rundir.files import Disk, read_regular_file
+from signoff.store.rundir.files import Disk, json_bytes, read_regular_file
 
 # The files in `hitl/` that show a run's open requests to humans.
 

@@ -16,7 +16,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -43,16 +44,16 @@ from signoff.store.rundir.answers import (
     read_answers,
     rename_early_files,
 )
-from signoff.store.rundir.documents import (
+from signoff.store.rundir.files import Disk, json_bytes, read_regular_file
+from signoff.store.rundir.layout import Layout, ShownRun
+from signoff.store.rundir.projector import (
+    DirectoryUpdate,
     ProjectionState,
-    json_bytes,
+    Projector,
     read_projection_state,
     resolution_document,
     state_document,
 )
-from signoff.store.rundir.files import Disk, read_regular_file
-from signoff.store.rundir.layout import Layout, ShownRun
-from signoff.store.rundir.projector import DirectoryUpdate, Projector
 
 ROWS_PER_BATCH = 200
 """How many commits' files are held in memory while the files of a long run are compared."""
@@ -92,6 +93,16 @@ class RunDirectory:
         self._next_steps = next_steps
         self._disk = disk or Disk(root)
         self._live: dict[str, _LiveRun] = {}
+
+    def reopened(self) -> RunDirectory:
+        """Returns the same directory with a connection of its own, for use in another thread."""
+        other = copy(self)
+        other._store, other._live = self._store.reopen(), {}
+        return other
+
+    def close(self) -> None:
+        """Closes the connection to the store."""
+        self._store.close()
 
     def catch_up(self, run: str) -> None:
         """Makes a run's directory show all of its journal; raises `WriteFailed`."""
@@ -308,22 +319,9 @@ INTERVAL_SECONDS = 0.5
 class Projection:
     """An observer that writes the directories of the runs it observes."""
 
-    def __init__(
-        self,
-        root: Path,
-        open_store: Callable[[], Store],
-        *,
-        layout_of: Callable[[str], Layout] = lambda _notation: Layout(),
-        next_steps: NextSteps = lambda _row, _state: (),
-        disk: Disk | None = None,
-        interval: float = INTERVAL_SECONDS,
-    ) -> None:
-        """`open_store`, usually a store's `reopen`, is called by the writing thread."""
-        self._root = root
-        self._open_store = open_store
-        self._layout_of = layout_of
-        self._next_steps = next_steps
-        self._disk = disk
+    def __init__(self, directory: RunDirectory, interval: float = INTERVAL_SECONDS) -> None:
+        """Uses a copy of the directory, with a connection that the writing thread opens."""
+        self._directory = directory
         self._interval = interval
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -362,30 +360,21 @@ class Projection:
 
     def _run_thread(self) -> None:
         with ExitStack() as stack:
+            # A store that cannot be closed has been written to before.
+            stack.enter_context(suppress(SignoffError))
             directory: RunDirectory | None = None
             while (run := self._next_run()) is not None:
                 problem = ""
                 try:
-                    directory = directory or self._open(stack)
+                    directory = directory or stack.enter_context(
+                        closing(self._directory.reopened())
+                    )
                     directory.follow(run)
                 except SignoffError as error:
                     problem = str(error)
                 except Exception as error:  # noqa: BLE001  # `close` must still write other runs
                     problem = repr(error)
                 self._finish(run, problem)
-
-    def _open(self, stack: ExitStack) -> RunDirectory:
-        """Opens the thread's own connection, which is closed when the thread ends."""
-        store = self._open_store()
-        stack.enter_context(suppress(SignoffError))
-        stack.callback(store.close)
-        return RunDirectory(
-            self._root,
-            store,
-            layout_of=self._layout_of,
-            next_steps=self._next_steps,
-            disk=self._disk,
-        )
 
     def _next_run(self) -> str | None:
         """Waits for a run that is due and returns it; None when everything is written."""

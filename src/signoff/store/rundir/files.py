@@ -6,9 +6,12 @@ import itertools
 import os
 import secrets
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import (
     create_private,
     make_private_folders,
@@ -207,6 +210,13 @@ class RunFiles:
 def file_path(folder: Path, path: str) -> Path:
     """Returns the path of a workflow's file; raises `UnsafePath`, also for reserved names."""
     return safe_path(folder, path, reserved=RESERVED_NAMES)
+
+
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Returns a document as indented JSON in UTF-8."""
+    text = json_text(document, indent=2)
+    # Half of a surrogate pair becomes its JSON escape, so the file is valid and complete.
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def encode_text(text: str) -> bytes:

@@ -6,20 +6,25 @@ computes them. So two processes that write a directory at once write the same by
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from signoff.core import events as ev
 from signoff.core.delta import Delta
 from signoff.core.digest import text_digest
 from signoff.core.effects import EffectKind, scope_of
-from signoff.core.outcome import Outcome
+from signoff.core.outcome import NOT_ENDED, Outcome
 from signoff.core.run_state import RunState
+from signoff.core.spend import Spend
+from signoff.documents.control_characters import escape_controls, json_text
+from signoff.runtime.amounts import timestamp
 from signoff.runtime.narration import Narrator
 from signoff.runtime.timeline import EffectTry
-from signoff.store.rundir.documents import log_line, quote, thread_line
 from signoff.store.rundir.layout import (
     AgentCall,
     CallFiles,
@@ -27,6 +32,7 @@ from signoff.store.rundir.layout import (
     FinishedItem,
     FinishedStep,
     Layout,
+    ShownRun,
 )
 
 _SHOWN_KINDS = frozenset(
@@ -346,3 +352,150 @@ def _working_seconds(state: RunState, at: float) -> float:
     """Returns how long the ending visit was worked on, without its waits."""
     since = at if state.active_since is None else state.active_since
     return round(state.visit_spend.seconds + max(0.0, at - since), 3)
+
+
+# The JSON documents of a run directory, and its two logs line by line.
+#
+# `thread.jsonl` is for programs: one object per finished step and per finished effect. `live.log`
+# is for humans. A line depends on the journal alone, never on the clock or the machine, so two
+# processes that write the same log write the same bytes.
+
+
+VERSION = 1
+"""The version of all these formats; it is written into `state.json`."""
+
+LONGEST_QUOTE = 300
+"""Characters of an outside text that a log repeats; the journal has all of it."""
+
+
+class ProjectionState(NamedTuple):
+    """Which run a directory shows, and up to which commit of its journal."""
+
+    run: str
+    created_at: float
+    """Distinguishes the run from an earlier one of the same name."""
+    definition: str
+    head: int
+    """0 while the run is driven: most files are written when it rests."""
+
+
+def state_document(
+    run: ShownRun, projection: ProjectionState, inbox: Sequence[int], layout: Layout, head: int
+) -> dict[str, Any]:
+    """Returns `state.json`: the common header, the notation's own fields, then the rest.
+
+    A layout that nests the record of the run has its own fields first, and all others under `run`.
+    `inbox` has the numbers of the open requests, `head` is that of the last commit it is about.
+    """
+    state = run.state
+    header = {
+        "run": projection.run,
+        "workflow": state.workflow,
+        "status": state.status.value,
+        "step": state.step,
+        "iteration": state.iteration,
+        "awaiting_human": bool(inbox),
+        "journal_head": head,
+    }
+    remaining = _remaining_fields(state, projection, inbox)
+    fields = layout.fields(run)
+    if layout.nests_run:
+        return {**fields, "run": {**header, **remaining}}
+    if taken := sorted(fields.keys() & {*header, *remaining}):
+        # A mistake of the notation's author, whose tests turn the warning into an error. Users
+        # still get the common fields, which programs rely on.
+        warnings.warn(
+            f"{type(layout).__name__} has fields of its own that every state.json has: "
+            f"{', '.join(taken)}; give them other names",
+            stacklevel=2,
+        )
+    return {**header, **fields, **header, **remaining}
+
+
+def _remaining_fields(
+    state: RunState, projection: ProjectionState, inbox: Sequence[int]
+) -> dict[str, Any]:
+    return {
+        "reason": state.reason,
+        "due_at": None if state.due_at is None else timestamp(state.due_at),
+        "outcome": state.outcome.value if state.outcome else None,
+        "inbox": list(inbox),
+        "attempt": state.attempt,
+        "times": state.visits,
+        "spend": _spend(state.spend),
+        "limits": state.limits.to_json(),
+        "started_at": timestamp(state.started_at),
+        "updated_at": timestamp(state.updated_at),
+        "params": state.params,
+        "projection": {
+            "version": VERSION,
+            "created_at": projection.created_at,
+            "definition": projection.definition,
+            "head": projection.head,
+        },
+    }
+
+
+def read_projection_state(data: bytes | None) -> ProjectionState | None:
+    """Returns what a `state.json` shows; None if it is missing, damaged or implausible."""
+    if data is None:
+        return None
+    try:
+        document = json.loads(data)
+        if isinstance(document["run"], dict):
+            document = document["run"]
+        stored = document["projection"]
+        projection = ProjectionState(
+            document["run"], stored["created_at"], stored["definition"], stored["head"]
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    plausible = type(projection.created_at) in (int, float) and type(projection.head) is int
+    return projection if plausible and projection.head >= 0 else None
+
+
+def resolution_document(state: RunState, layout: Layout) -> dict[str, Any] | None:
+    """Returns `resolution.json`, how the run ended; None while it has not."""
+    if state.status in NOT_ENDED:
+        return None
+    rounds = f"{state.iteration} round{'s' if state.iteration != 1 else ''}"
+    calls = f"{state.spend.calls} call{'s' if state.spend.calls != 1 else ''}"
+    own = layout.resolution(state)
+    explanation = {"explanation": state.reason} if own.get("reason") and state.reason else {}
+    return {
+        "timestamp": timestamp(state.updated_at),
+        "reason": state.reason or state.status.value,
+        **own,
+        "final_turn": state.iteration,
+        "summary": f"{state.status.value} at step {state.step!r} after {rounds} and {calls}",
+        "status": state.status.value,
+        **explanation,
+    }
+
+
+def _spend(spend: Spend) -> dict[str, Any]:
+    return {
+        "calls": spend.calls,
+        "tokens": spend.tokens,
+        "usd": spend.usd,
+        "seconds": round(spend.seconds, 3),
+    }
+
+
+def thread_line(key: str, at: float, entry: Mapping[str, Any]) -> bytes:
+    """Returns one line of `thread.jsonl`; its id is made from `key`, unique in the journal."""
+    line_id = hashlib.sha256(key.encode()).hexdigest()[:16]
+    text = json_text({"id": line_id, "ts": timestamp(at), **entry})
+    return f"{text}\n".encode("utf-8", "backslashreplace")
+
+
+def log_line(at: float, text: str) -> bytes:
+    """Returns one line of `live.log`."""
+    return f"{timestamp(at)}  {quote(text)}\n".encode("utf-8", "backslashreplace")
+
+
+def quote(text: Any) -> str:
+    """Returns the start of an outside text on one line, without terminal control sequences."""
+    words = " ".join(str(text)[: LONGEST_QUOTE * 2].split())
+    line = escape_controls(words)
+    return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}…"

@@ -59,7 +59,7 @@ def disk(tmp_path: Path) -> WatchedDisk:
 
 @pytest.fixture
 def projection(tmp_path: Path, story: Story, disk: WatchedDisk) -> Iterator[Projection]:
-    with closing(Projection(tmp_path, story.store.reopen, disk=disk, interval=NEVER)) as projection:
+    with closing(Projection(RunDirectory(tmp_path, story.store, disk=disk), NEVER)) as projection:
         yield projection
 
 
@@ -97,19 +97,22 @@ def test_changes_of_an_active_run_are_written_after_the_interval(
     tmp_path: Path, story: Story, disk: WatchedDisk
 ) -> None:
     """`tail -f live.log` must move while the run does."""
-    with closing(Projection(tmp_path, story.store.reopen, disk=disk, interval=0.0)) as projection:
+    with closing(Projection(RunDirectory(tmp_path, story.store, disk=disk), 0.0)) as projection:
         projection.notice(news(story))
 
         assert disk.written.wait(PATIENCE_SECONDS)
 
 
-def test_nothing_is_opened_before_there_is_something_to_write(tmp_path: Path) -> None:
-    """A command that only lists runs should not pay for a second connection."""
+class UnopenedStore(MemoryStore):
+    """A store whose second connection nobody needs."""
 
-    def open_store() -> Store:
+    def reopen(self) -> Store:
         raise AssertionError("opened")
 
-    projection = Projection(tmp_path, open_store)
+
+def test_nothing_is_opened_before_there_is_something_to_write(tmp_path: Path) -> None:
+    """A command that only lists runs should not pay for a second connection."""
+    projection = Projection(RunDirectory(tmp_path, UnopenedStore()))
 
     projection.notice(Progress("demo", "draft", "", "thinking"))
 
@@ -121,7 +124,7 @@ def test_a_failed_write_is_reported_once_and_tried_again_on_close(
 ) -> None:
     """A full disk under runs/ costs the files for a while, never the run."""
     disk.full = True
-    projection = Projection(tmp_path, story.store.reopen, disk=disk, interval=0.0)
+    projection = Projection(RunDirectory(tmp_path, story.store, disk=disk), 0.0)
     with closing(projection):
         for _ in range(2):
             disk.refused.clear()
@@ -145,7 +148,7 @@ def test_a_bug_while_writing_one_run_does_not_stop_the_others(
             raise ZeroDivisionError("a bug")
         return Layout()
 
-    projection = Projection(tmp_path, story.store.reopen, layout_of=layout_of, interval=NEVER)
+    projection = Projection(RunDirectory(tmp_path, story.store, layout_of=layout_of), NEVER)
     with closing(projection):
         projection.notice(news(story))
         projection.notice(news(other))
@@ -173,7 +176,7 @@ async def test_a_real_run_shows_its_wait_and_its_end(tmp_path: Path) -> None:
     workflow = Workflow("essay", StepDef("draft", handler=draft, next={Outcome.OK: None}))
     store = MemoryStore()
     files, agents = RunFiles(tmp_path), {"echo": Echo()}
-    with closing(Projection(tmp_path, store.reopen)) as projection:
+    with closing(Projection(RunDirectory(tmp_path, store))) as projection:
         async with Engine(store, agents=agents, observers=[projection], files=files) as engine:
             result = await engine.start(workflow, name="demo")
     assert result.status is Status.WAITING
@@ -182,7 +185,7 @@ async def test_a_real_run_shows_its_wait_and_its_end(tmp_path: Path) -> None:
 
     (item,) = result.inbox
     store.answer(item.id, '{"value": "yes", "text": ""}', "ann", 1.0, item.digest)
-    with closing(Projection(tmp_path, store.reopen)) as projection:
+    with closing(Projection(RunDirectory(tmp_path, store))) as projection:
         async with Engine(store, agents=agents, observers=[projection], files=files) as engine:
             await engine.resume("demo", workflow)
 

@@ -7,7 +7,8 @@ import pytest
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
-from signoff.store.rundir.documents import (
+from signoff.store.rundir.layout import Layout, ShownRun
+from signoff.store.rundir.projector import (
     LONGEST_QUOTE,
     ProjectionState,
     log_line,
@@ -15,7 +16,6 @@ from signoff.store.rundir.documents import (
     state_document,
     thread_line,
 )
-from signoff.store.rundir.layout import Layout, ShownRun
 
 PROJECTION = ProjectionState("one", 0.0, "d" * 64, 3)
 
