@@ -140,9 +140,8 @@ def send_trace(project: Project, run: str | None = None) -> int:
 
     Raises `ConfigError` if the extra is not installed or no collector took the trace.
     """
-    from signoff.exports.otel import all_signals
+    from signoff.exports.otel import OtelSpan, all_signals
     from signoff.observers.otel import OtelExport, otlp_exporters
-    from signoff.telemetry.otel_signals import OtelSpan
 
     signals = all_signals(
         record_of(project, project.run(run)), ExportOptions(project.settings.log_content)

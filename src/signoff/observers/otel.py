@@ -16,18 +16,19 @@ from dataclasses import dataclass
 from signoff._extras import install_command
 from signoff.core import events as ev
 from signoff.errors import ConfigError
-from signoff.exports.otel import SERVICE, nanoseconds
-from signoff.observers.queued import ObserverSetup
-from signoff.runtime.ports import Notice, Recorded
-from signoff.runtime.store_port import Store
-from signoff.telemetry.genai_names import METRIC_UNITS
-from signoff.telemetry.otel_signals import (
+from signoff.exports.otel import (
+    SERVICE,
     OtelEvent,
     OtelMeasurement,
     OtelSignals,
     OtelSpan,
     Signal,
+    nanoseconds,
 )
+from signoff.observers.queued import ObserverSetup
+from signoff.runtime.ports import Notice, Recorded
+from signoff.runtime.store_port import Store
+from signoff.telemetry.genai_names import METRIC_UNITS
 
 # This module is loaded only where the settings or a command ask for it.
 try:

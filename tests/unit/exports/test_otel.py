@@ -18,8 +18,8 @@ from signoff.errors import StoreDamaged
 from signoff.exports.otel import otel
 from signoff.exports.run_record import ExportOptions
 from tests.unit.exports.records import record_of_events
+from tests.unit.exports.test_otel_signals import History
 from tests.unit.telemetry.events import answers, asks, at, journal
-from tests.unit.telemetry.test_otel_signals import History
 
 REQUESTS: dict[str, Any] = {
     "resourceSpans": ExportTraceServiceRequest,

@@ -17,18 +17,17 @@ from opentelemetry.trace import StatusCode
 from signoff.core import events as ev
 from signoff.core.outcome import Outcome
 from signoff.errors import ConfigError
-from signoff.exports.otel import all_signals, nanoseconds
+from signoff.exports.otel import OtelSpan, all_signals, nanoseconds
 from signoff.exports.run_record import ExportOptions
 from signoff.observers import otel
 from signoff.observers.otel import OtelExport, OtelExporters, OtelObserver
 from signoff.observers.queued import ObserverSetup
 from signoff.runtime.ports import Progress, Recorded
 from signoff.store.sqlite import MemoryStore
-from signoff.telemetry.otel_signals import OtelSpan
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.exports.records import record_of_events
+from tests.unit.exports.test_otel_signals import History
 from tests.unit.telemetry.events import answers, asks, at, journal
-from tests.unit.telemetry.test_otel_signals import History
 
 Span = tuple[str, int, int, int | None, int, int, str, dict[str, Any]]
 

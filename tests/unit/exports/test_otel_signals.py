@@ -7,8 +7,8 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
+from signoff.exports.otel import OtelEvent, OtelSignals, OtelSpan
 from signoff.review.history import IssuesReported, ReviewNews
-from signoff.telemetry.otel_signals import OtelEvent, OtelSignals, OtelSpan
 from tests.unit.telemetry.events import START, answers, asks, at, journal
 
 ISSUE = {"severity": "HIGH", "confidence": 0.9, "finding": "secret finding"}
