@@ -1,9 +1,8 @@
 """Sends notifications: after their event is durable, and never in a run's way.
 
-Everything is sent by one thread with an event loop of its own, each target by its own task, so a
-program that hangs delays no webhook. Failed attempts are repeated with growing pauses, for a
-limited time. What a process could not deliver before it ended is not sent by another one: the
-inbox and `signoff runs` have what waits.
+Each target has a thread of its own, so a program that hangs delays no webhook. Failed attempts are
+repeated with growing pauses, for a limited time. What a process could not deliver before it ended
+is not sent by another one: the inbox and `signoff runs` have what waits.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import json
 import logging
 import os
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -288,18 +287,64 @@ PART_FOR_DELIVERIES = 0.8
 log = logging.getLogger("signoff")
 
 
-@dataclass
-class Subscription:
-    """One entry of `notify`."""
+class Delivery:
+    """Sends documents to one target, one after the other."""
 
-    on: frozenset[NotifyOn]
-    target: NotificationTarget
-    queue: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
-    """Documents to deliver; an empty one is the last."""
-    missed: int = 0
-    """How many documents it did not get."""
-    problem: str = "it took too long"
-    """Why its last attempt failed."""
+    def __init__(self, on: frozenset[NotifyOn], target: NotificationTarget) -> None:
+        self.on, self.target = on, target
+        self.problem = "it took too long"
+        """Why the last attempt failed."""
+        self._queued = self._delivered = 0
+        self._queue: SimpleQueue[str] = SimpleQueue()
+        """Documents to deliver; an empty one is the last."""
+        self._gave_up = threading.Event()
+        # A daemon: a target that hangs must not keep the program from exiting.
+        self.thread = threading.Thread(
+            target=self._deliver_all, name="signoff-notifications", daemon=True
+        )
+        self.thread.start()
+
+    @property
+    def missed(self) -> int:
+        """How many documents the target did not get."""
+        return self._queued - self._delivered
+
+    def put(self, found: Mapping[str, Any]) -> None:
+        """Queues a document; returns at once."""
+        self._queued += 1
+        self._queue.put(json.dumps(found))
+
+    def finish(self) -> None:
+        """Lets the thread end after what is queued; returns at once."""
+        self._queue.put("")
+
+    def stop(self) -> None:
+        """Gives up what is not delivered yet."""
+        self._gave_up.set()
+        self.target.stop()
+
+    def _deliver_all(self) -> None:
+        while (body := self._queue.get()) and not self._gave_up.is_set():
+            self._delivered += self._deliver(body)
+
+    def _deliver(self, body: str) -> bool:
+        """Makes attempts until one succeeds, or it is time to give up."""
+        until, pause = time.monotonic() + TRY_SECONDS, FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                asyncio.run(self.target.send(body))
+            except DeliveryFailed as error:
+                self.problem = str(error)
+                if error.final or time.monotonic() + pause > until:
+                    return False
+            except Exception as error:  # noqa: BLE001  # a target must not stop those after it
+                self.problem = describe_error(error)
+                return False
+            else:
+                return True
+            if self._gave_up.wait(pause):
+                return False
+            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
 
 
 class Notifier:
@@ -315,17 +360,10 @@ class Notifier:
     ) -> None:
         self._setup = setup
         self._close_seconds = close_seconds
-        self._subscriptions = list(_subscriptions(targets, pass_env))
+        self._deliveries = list(_deliveries(targets, pass_env))
         self._store: Store | None = None
-        self._closing = asyncio.Event()
-        self._ready: Future[asyncio.AbstractEventLoop] = Future()
-        """The loop that sends, once it runs."""
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve()), name="signoff-notifications", daemon=True
-        )
-        self._thread.start()
         # Whatever ends this program, no program that it has started stays behind.
-        atexit.register(self._stop_targets)
+        atexit.register(self._stop)
 
     def notice(self, notice: Notice) -> None:
         """Notes the stops of runs."""
@@ -337,13 +375,17 @@ class Notifier:
 
     def close(self) -> None:
         """Waits for deliveries, and gives up those that take too long."""
-        loop = self._ready.result(self._close_seconds)
-        loop.call_soon_threadsafe(self._closing.set)
-        self._thread.join(self._close_seconds)
-        self._stop_targets()
-        self._thread.join(STOP_SECONDS)
-        atexit.unregister(self._stop_targets)
-        for each in self._subscriptions:
+        until = time.monotonic() + PART_FOR_DELIVERIES * self._close_seconds
+        for each in self._deliveries:
+            each.finish()
+        for each in self._deliveries:
+            each.thread.join(max(0.0, until - time.monotonic()))
+        self._stop()
+        until = time.monotonic() + STOP_SECONDS
+        for each in self._deliveries:
+            each.thread.join(max(0.0, until - time.monotonic()))
+        atexit.unregister(self._stop)
+        for each in self._deliveries:
             if each.missed:
                 many = f"{each.missed} notifications" if each.missed > 1 else "a notification"
                 log.warning("%s did not get %s: %s", each.target.name, many, each.problem)
@@ -352,73 +394,28 @@ class Notifier:
 
     def _send(self, run: str, seq: int, stop: ev.RunStopped) -> None:
         """Queues a stop for every target that wants it."""
-        wanting = [each for each in self._subscriptions if event_of(stop.status) in each.on]
+        wanting = [each for each in self._deliveries if event_of(stop.status) in each.on]
         if not wanting:
             return
         # Opened in the observer's thread, where it is used.
         store = self._store = self._store or self._setup.open_store()
         found = document(store.row(run), seq, stop, store, self._setup)
         if found is not None:
-            loop = self._ready.result(self._close_seconds)
             for each in wanting:
-                loop.call_soon_threadsafe(each.queue.put_nowait, found)
+                each.put(found)
 
-    def _stop_targets(self) -> None:
-        for each in self._subscriptions:
-            each.target.stop()
-
-    # In the thread that sends
-
-    async def _serve(self) -> None:
-        self._ready.set_result(asyncio.get_running_loop())
-        tasks = [asyncio.ensure_future(self._deliver_all(each)) for each in self._subscriptions]
-        await self._closing.wait()
-        for each in self._subscriptions:
-            each.queue.put_nowait({})
-        if tasks:
-            await asyncio.wait(tasks, timeout=PART_FOR_DELIVERIES * self._close_seconds)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for each in self._subscriptions:
-            while not each.queue.empty():
-                each.missed += bool(each.queue.get_nowait())
-
-    async def _deliver_all(self, each: Subscription) -> None:
-        while found := await each.queue.get():
-            # Counted before it is sent: this task may be cancelled at any time.
-            each.missed += 1
-            if await self._deliver(each, found):
-                each.missed -= 1
-
-    async def _deliver(self, each: Subscription, found: dict[str, Any]) -> bool:
-        """Makes attempts until one succeeds, or it is time to give up."""
-        body = json.dumps(found)
-        loop = asyncio.get_running_loop()
-        until, pause = loop.time() + TRY_SECONDS, FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                await each.target.send(body)
-            except DeliveryFailed as error:
-                each.problem = str(error)
-                if error.final or loop.time() + pause > until:
-                    return False
-            except Exception as error:  # noqa: BLE001  # a target must not stop those after it
-                each.problem = describe_error(error)
-                return False
-            else:
-                return True
-            await asyncio.sleep(pause)
-            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+    def _stop(self) -> None:
+        for each in self._deliveries:
+            each.stop()
 
 
-def _subscriptions(
+def _deliveries(
     targets: Sequence[Mapping[str, Any]], pass_env: Sequence[str]
-) -> Iterator[Subscription]:
+) -> Iterator[Delivery]:
     for number, each in enumerate(targets):
         try:
             target = build_target(each, pass_env)
         except ConfigError as error:
             log.warning("notify[%d] is off: %s", number, error)
             continue
-        yield Subscription(frozenset(map(NotifyOn, each["on"])), target)
+        yield Delivery(frozenset(map(NotifyOn, each["on"])), target)
