@@ -192,31 +192,3 @@ def test_an_inline_constraint_names_its_agents_and_its_severity(project: CliProj
     assert done.returncode not in (0, 2), done.stderr
     (finding,) = project.json("findings", "one")
     assert finding["constraint"] == "sea"
-
-
-def test_an_impossible_usage_is_unknown_and_the_answer_is_kept(
-    project: CliProject, subtests: pytest.Subtests
-) -> None:
-    """The answer is paid for; a program may report anything as its cost."""
-    project.write(
-        "flow.py",
-        "from signoff import End, Outcome, StepDef, Workflow\n"
-        "async def ask(ctx):\n"
-        "    return Outcome.OK, {'text': (await ctx.ask('writer', 'Write.', key='a')).text}\n"
-        "STEP = StepDef('ask', handler=ask, next={Outcome.OK: End.COMPLETED})\n"
-        "WORKFLOW = Workflow('ask', STEP)\n",
-    )
-    for number, amount in enumerate(("1e999", "-1e999", "-5", "NaN", "true", '"10"', "1" * 400)):
-        with subtests.test(amount):
-            project.write("answer.json", f'{{"text": "Fine.", "in": {amount}, "usd": {amount}}}')
-            project.write(
-                ".signoff/config.yaml",
-                "agents:\n  writer: {kind: command, argv: [cat, answer.json], answer: json:text,\n"
-                "    usage: {tokens_in: in, tokens_out: in, usd: usd}}\n",
-            )
-
-            done = project.signoff("run", "flow.py", "--name", f"r{number}", "--limit", "calls=1")
-
-            assert done.returncode == 0, done.stderr
-            shown = project.json("show", f"r{number}")
-            assert (shown["spend"]["calls"], shown["spend"]["usd"]) == (1, None)

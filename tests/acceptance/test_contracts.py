@@ -1,6 +1,5 @@
 """The contract workflows of examples/, from the command line."""
 
-import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -21,10 +20,6 @@ agents: {script: {kind: scripted, file: script.yaml}}
 roles: {strategist: script, writer: script, editor: script, domain_expert: script}
 """
 PLAN = "{step: strategic-planning, json: {goal: G, areas: [{id: m, chapter: 3, instruction: i}]}}"
-REVIEW = """
-type: review
-steps: [{name: review, agent: script, prompt: "Judge the title {{title}}."}]
-"""
 
 
 class ExampleProject(FlowProject):
@@ -146,99 +141,3 @@ def test_a_step_that_fails_twice_waits_for_a_human_who_can_retry_it(
     assert "Review the changes" in again.json["inbox"][0]["prompt"]
 
 
-@pytest.mark.parametrize("command", [("run", "review.yaml", "--dry-run"), ("run", "review.yaml")])
-def test_a_missing_parameter_of_the_first_prompt_is_refused_before_a_run_starts(
-    example: ExampleProject, command: tuple[str, ...]
-) -> None:
-    """A dry run that calls such a plan valid is worth nothing."""
-    example.write("review.yaml", REVIEW)
-    example.write("script.yaml", "version: 1\nrules: [{step: review, text: fine}]\n")
-    example.write(".signoff/config.yaml", CONFIG)
-
-    refused = example.call(*command)
-
-    assert refused.code == 2
-    assert "parameter 'title': is missing" in refused.err
-    assert example.call("run", "review.yaml", "--dry-run", "-i", "title=Emma").code == 0
-
-
-LATER = "step 'later' has no result yet"
-BLAMED = {
-    # What is in the step, how the run ends, how often the work was done, and what is reported.
-    "its own result": ("postconditions: ['results.work.n == result.n']", 0, 1, ""),
-    "a branch on its own result": (
-        "next: {condition: results.work.n >= 3, on_true: later, on_false: work, max_iterations: 5}",
-        0,
-        3,
-        "",
-    ),
-    "a key that is not in the result": ("postconditions: [result.q > 0]", 10, 2, "has no 'q'"),
-    "a value of another type": (
-        "postconditions: [result.n.size() > 0]",
-        10,
-        2,
-        "result.n is a whole number, not a text or a list or an object",
-    ),
-    "a branch on a missing key": (
-        "next: {condition: result.q > 0, on_true: later, on_false: work}",
-        10,
-        2,
-        "result has no 'q'",
-    ),
-    "a step without a result": ("postconditions: [results.later.n > 0]", 1, 1, LATER),
-    "a step without a result, in a branch": (
-        "next: {condition: results.later.n > result.n, on_true: later, on_false: work}",
-        1,
-        1,
-        LATER,
-    ),
-    "a step without a result, after the step's own": (
-        "postconditions: [result.n > 0 && results.later.n > 0]",
-        1,
-        1,
-        LATER,
-    ),
-    "types that never fit": ("postconditions: ['result.n > 1 + \"a\"']", 1, 1, "do not fit"),
-    "an unknown function": ("postconditions: [sice(result.n) > 0]", 1, 1, "'sice'"),
-    "items": (
-        "parallel: true\n    parallel_key: list\n    postconditions: [results.later.n > 0]",
-        1,
-        1,
-        LATER,
-    ),
-}
-WORK = """\
-type: blamed
-params: [list]
-DATABASE
-steps:
-  - name: work
-    command: [sh, -c, 'echo x >> done.txt; echo "{\\"n\\": $(wc -l < done.txt)}"']
-    WHAT
-  - {name: later, command: [echo, '{"n": 1}']}
-"""
-
-
-@pytest.mark.parametrize("database", ["", "database: book.db"])
-def test_a_condition_blames_who_made_the_mistake(
-    example: ExampleProject, subtests: pytest.Subtests, database: str
-) -> None:
-    """A worker gets a retry for its result; a mistake of the author costs no attempt."""
-    for title, (what, code, times, message) in BLAMED.items():
-        with subtests.test(title):
-            name = re.sub(r"\W+", "-", title)
-            (example.folder / "done.txt").unlink(missing_ok=True)
-            sqlite3.connect(example.folder / "book.db").close()
-            following = "" if "next:" in what else "next: later"
-            text = WORK.replace("DATABASE", database).replace("WHAT", f"{what}\n    {following}")
-            example.write("blamed.yaml", text)
-
-            ended = example.call(
-                "run", "blamed.yaml", "--name", name, "--no-input", "-i", 'list:=["a"]'
-            )
-
-            assert ended.code == code, ended.err
-            assert message in ended.err
-            assert len((example.folder / "done.txt").read_text().splitlines()) == times
-            # The author is told where the mistake is.
-            assert ("blamed.yaml:" in ended.err) is (code == 1)

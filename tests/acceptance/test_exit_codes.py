@@ -92,17 +92,6 @@ def test_an_invalid_command_line_is_one_line_of_error_and_exits_with_2(
     assert ends.json("runs") == []
 
 
-def test_debug_shows_the_traceback(ends: CliProject) -> None:
-    """A developer who fixes a broken workflow needs the traceback."""
-    ends.write("broken.py", "raise ValueError('oops')\n")
-
-    done = ends.signoff("run", "broken.py", "--debug")
-
-    assert done.returncode == 2
-    assert "Traceback" in done.stderr
-    assert "broken.py:1: ValueError: oops" in done.stderr
-
-
 def test_several_problems_are_reported_together(ends: CliProject) -> None:
     """Users want to fix all mistakes at once."""
     ends.write(

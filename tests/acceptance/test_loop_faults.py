@@ -310,27 +310,3 @@ def test_a_finding_of_the_last_reading_is_fixed_before_the_approval(
     # The third time, one call is about both.
     assert reviews(flow_project) == ["clear"] * 2 + ["short"] * 2
     assert flow_project.call_fields("step").count("critique") == 5
-
-
-def test_a_blocking_finding_after_hundreds_of_minor_ones(flow_project: FlowProject) -> None:
-    """A linter lists what it finds in the order of lines; the defect may come last."""
-    flow_project.write(
-        "rules.py",
-        "def check(text):\n"
-        "    minor = [{'finding': f'line {n}', 'severity': 'LOW'} for n in range(600)]\n"
-        "    return [*minor, {'finding': 'the last line', 'severity': 'CRITICAL'}]\n",
-    )
-    flow_project.write(
-        ".signoff/config.yaml", "agents:\n  linter: {kind: check, function: 'rules:check'}\n"
-    )
-    begin(
-        flow_project, play.author_writes(), play.judge_decides("APPROVED"), play.editor_replaces()
-    )
-    flow_project.write_flow(FLOW.replace("AGENT", "linter", 1).replace("AGENT", "claude"))
-
-    done = flow_project.run()
-
-    assert done.code == LIMIT, done.err
-    issues = flow_project.load("iterations/1/critiques/clear-linter.json")["issues"]
-    assert (len(issues), issues[0]["finding"]) == (500, "the last line")
-    assert "601 issues were reported; only the 500 most severe" in flow_project.call("show").out

@@ -158,19 +158,6 @@ def test_the_only_model_of_a_server_is_used_unless_one_is_named(
     assert "add --model only:1b" in named.stderr
 
 
-def test_all_mistakes_are_listed_and_nothing_is_started(
-    project: CliProject, server: PairServer
-) -> None:
-    """One run of the command shows everything that has to be fixed."""
-    options = ("--max-turns", "11", "--candidates", "0", "--keep", "none")
-    done = project.signoff("pair", " ", "--preset", "slogan", *options, OLLAMA_TEMPERATURE="9")
-
-    assert done.returncode == 2
-    for name in ("max_turns", "candidates", "keep", "task", "OLLAMA_TEMPERATURE"):
-        assert name in done.stderr
-    assert not (project.folder / ".signoff").exists()
-
-
 def test_an_interrupted_pair_is_resumed_without_repeating_the_writer(
     project: CliProject, server: PairServer
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 import signoff
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
-from signoff.profiles import ProfileFactory, WorkflowPhase, WorkflowState, WorkflowStatus
+from signoff.profiles import WorkflowPhase, WorkflowState, WorkflowStatus
 from tests.acceptance.profile_project import CODE, FAIL, PASS, PROFILE, ProfileProject
 
 AUTOMATIC = "  providers: {default: writer}\n  approval: {default_approver: skip}\n"
@@ -236,22 +236,3 @@ def test_rules_of_standards_can_be_in_groups(profile_project: ProfileProject) ->
     assert bundle.endswith(
         "TEAM-001 C: Be brief.\n\nnames:\nNAME-001 M: Use nouns.\nNAME-002 m: Be exact.\n"
     )
-
-
-def test_the_factory_knows_installed_profiles(
-    profile_project: ProfileProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A package that adds a profile is used from Python like a shipped one."""
-    metadata = Path("site/letters-1.0.dist-info")
-    profile_project.write("site/letters_of_test.py", PROFILE)
-    profile_project.write(f"{metadata}/METADATA", "Metadata-Version: 2.1\nName: letters\n")
-    profile_project.write(
-        f"{metadata}/entry_points.txt", "[signoff.profiles]\nnote = letters_of_test:register\n"
-    )
-    monkeypatch.syspath_prepend(str(profile_project.folder / "site"))
-
-    created = ProfileFactory.create("note")
-
-    assert created.get_metadata()["name"] == "note"
-    known = ProfileFactory.keys()
-    assert "note" in known

@@ -269,24 +269,6 @@ def test_a_line_that_is_reported_twice_is_one_finding(review_project: ReviewProj
     assert placed(review_project, "one") == [(5, "new")]
 
 
-def test_equal_findings_are_one_entry_on_screen_and_in_prompts(
-    review_project: ReviewProject,
-) -> None:
-    equal_lines(review_project, EQUAL)
-
-    shown = review_project.review("docs/code.py").out
-
-    assert shown.count("Too sure.") == 1
-    assert "3 times, also line 5 [" in shown
-    assert "3 findings in 1 file" in shown
-    for line in (2, 5, 8):
-        dismiss_line(review_project, "one", line)
-    placed(review_project, "two")
-    prompt = "\n".join(review_project.sent_prompts("two"))
-    assert prompt.count('dismissed] "x = 1"') == 1
-    assert "(3 equal passages)" in prompt
-
-
 LISTS = (
     ("findings", "one"),
     ("show", "one"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.cli_project import PROGRAM, CliProject
+from tests.acceptance.cli_project import CliProject
 
 SKILL = """
 from typing import Annotated
@@ -312,48 +312,6 @@ def test_a_wrong_command_is_one_line_and_no_instruction(
     own = [line for line in result.stderr.splitlines() if not line.startswith("imported ")]
     assert (result.returncode, result.stdout, len(own)) == (2, "", 1)
     assert words in own[0]
-
-
-HOSTILE = "a\nb; $(touch hacked) `touch hacked` <x>&'\"\\ \x1b[31mred\x1b[0m \x03 \u202e !! ~ *"
-
-
-def test_a_command_with_hostile_parameters_is_safe_to_paste(critic: CliProject) -> None:
-    """Parameters may quote a stranger's text, and the shell must not run any of it."""
-    topic = ["--topic", HOSTILE]
-    command = shown(critic, "--step", "1", "--mode", "quick", *topic)["next_command"]
-    text = critic.signoff("skill", "step", "critic", "--step", "1", *topic).stdout
-    program = shlex.quote(PROGRAM)
-    pasted = subprocess.run(
-        ["bash", "-c", command.replace("signoff", program, 1).replace("<verdict>", "fine")],
-        cwd=critic.folder,
-        env=critic.environment,
-        capture_output=True,
-        text=True,
-    )
-
-    assert pasted.returncode == 0, pasted.stderr
-    assert not (critic.folder / "hacked").exists()
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", command + text)
-    assert "a\nb; $(touch hacked)" in shlex.split(command)[-3]
-
-
-def test_a_module_that_cannot_be_imported_is_reported_and_hides_no_other(
-    critic: CliProject,
-) -> None:
-    """The author of the broken one may be someone else."""
-    critic.write(".signoff/skills/broken.py", "import not_installed\nWORKFLOW = 1\n")
-
-    listed = critic.signoff("skill", "list")
-    checked = critic.signoff("validate")
-    other = critic.signoff("skill", "step", "broken", "--step", "1")
-
-    assert listed.returncode == 0, "a list imports nothing"
-    assert "critic" in listed.stdout
-    assert checked.returncode == 2
-    assert "broken.py:1: ModuleNotFoundError: No module named 'not_installed'" in checked.stdout
-    assert "Traceback" not in listed.stderr + checked.stderr + other.stderr
-    assert (other.returncode, other.stdout) == (2, "")
-    assert shown(critic, "--step", "1")["step_id"] == "plan"
 
 
 ONE_STEP = """

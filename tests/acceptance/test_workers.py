@@ -55,6 +55,7 @@ def wait_for_status(project: CliProject, run: str, status: str) -> None:
     wait_until(lambda: project.json("show", run)["status"] == status, f"status {status}")
 
 
+@pytest.mark.both_stores
 def test_a_detached_run_is_driven_and_continued_in_the_background(followed: CliProject) -> None:
     """The terminal can be closed: a worker starts by itself, and answers reach it."""
     followed.write("asks.py", ASKS)
@@ -70,6 +71,7 @@ def test_a_detached_run_is_driven_and_continued_in_the_background(followed: CliP
     assert len(followed.json("workers")) == 1
 
 
+@pytest.mark.both_stores
 def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
     holding: CliProject,
 ) -> None:

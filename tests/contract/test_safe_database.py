@@ -248,25 +248,6 @@ def test_a_confirmed_delete_runs_once(db: SafeDatabaseClient, library: Library, 
         db.execute(f"DELETE FROM books WHERE {where}", confirm=confirmation)
 
 
-def test_a_token_for_one_row_does_not_delete_another(
-    db: SafeDatabaseClient, library: Library, clock: FrozenClock
-) -> None:
-    """Nor does it allow other values, or a later time."""
-    where = f"id = {library.place(1)}"
-    other = db.get_delete_confirmation("books", where, [1])
-    with pytest.raises(NotAllowed, match="another table or condition"):
-        db.delete("books", where, [2], confirm=other)
-
-    late = db.get_delete_confirmation("books", where, [1])
-    clock.advance(31)
-    with pytest.raises(NotAllowed, match="30 seconds"):
-        db.delete("books", where, [1], confirm=late)
-
-    with pytest.raises(NotAllowed, match="get_confirmation"):
-        db.delete("books", where, [1])
-    assert library.titles() == BEFORE
-
-
 @pytest.mark.parametrize(
     ("table", "where"),
     [
@@ -574,23 +555,6 @@ def test_rows_of_other_tables_count_too(db: SafeDatabaseClient, library: Library
     assert [(each.rows, each.others) for each in impacts] == [(1, 2)]
     assert isinstance(applied, RolledBack)
     assert "3 rows of other tables" in str(applied)
-    assert library.titles() == BEFORE
-
-
-def test_a_confirmation_counts_for_one_statement_with_its_values(
-    db: SafeDatabaseClient, library: Library
-) -> None:
-    """A confirmation of one row must not cover a loop."""
-    sql = "DELETE FROM books WHERE id = :id"
-    one, twice, other = db.staged(), db.staged(), db.staged()
-    one.stage(sql, {"id": 1})
-    twice.stage(sql, {"id": 1})
-    twice.stage(sql, {"id": 1})
-    other.stage(sql, {"id": 2})
-    impacts = measured(one)
-
-    assert twice.apply([], marker=MARKER, confirmed=impacts) == Unconfirmed()
-    assert other.apply([], marker=MARKER, confirmed=impacts) == Unconfirmed()
     assert library.titles() == BEFORE
 
 
