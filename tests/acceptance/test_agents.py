@@ -123,27 +123,6 @@ def test_doctor_prints_three_lines_of_setup_help_if_there_is_no_agent(project: C
     assert "small model" not in advice, "it cannot review"
 
 
-def test_recorded_answers_replay_without_the_agent(project: CliProject) -> None:
-    """A demo has to work without a network."""
-    project.write("script.yaml", "rules:\n- {text: A draft., times: 1}\n")
-    for mode, name in (("record", "one"), ("replay", "two")):
-        project.write(
-            ".signoff/config.yaml",
-            f"""
-agents:
-  real: {{kind: scripted, file: script.yaml}}
-  writer: {{kind: cassette, agent: real, file: tape.yaml, mode: {mode}}}
-  critic: {{kind: check, argv: [grep, -q, draft]}}
-""",
-        )
-        done = project.signoff("run", "flow.py", "--name", name)
-        project.write("script.yaml", "rules: []\n")
-
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    assert "A draft." in (project.folder / "tape.yaml").read_text()
-
-
 def test_a_command_is_found_in_the_project_as_a_check_is(
     project: CliProject, subtests: pytest.Subtests
 ) -> None:

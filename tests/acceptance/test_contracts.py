@@ -139,5 +139,3 @@ def test_a_step_that_fails_twice_waits_for_a_human_who_can_retry_it(
     assert plans == [(0,)]
     assert again.code == 10
     assert "Review the changes" in again.json["inbox"][0]["prompt"]
-
-

@@ -34,7 +34,6 @@ from signoff.flows.flow_file import (
 )
 from signoff.flows.model import ConvergenceConfig, Tension, WorkflowStep
 from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
-from signoff.skills import discover_workflows
 from signoff.store.connection import shipped_migrations
 from tests.acceptance.cli_project import worker_for_server
 from tests.acceptance.doc_blocks import KNOWN, Section, anchors, links, sections
@@ -153,15 +152,6 @@ def test_every_key_of_a_contract_is_documented() -> None:
     }
 
     assert {key for key in keys if not re.search(rf"\b{key}\b", page)} == set()
-
-
-def test_every_step_of_the_library_is_documented() -> None:
-    """Users choose a skill by what it will do."""
-    page = (ROOT / "docs" / "skills.md").read_text("utf-8")
-
-    for name, skill in discover_workflows().items():
-        part = page.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
-        assert re.findall(r"^\d+\. `(\w+)`", part, re.MULTILINE) == list(skill.steps), name
 
 
 def test_every_public_name_is_documented() -> None:

@@ -92,22 +92,6 @@ def test_an_invalid_command_line_is_one_line_of_error_and_exits_with_2(
     assert ends.json("runs") == []
 
 
-def test_several_problems_are_reported_together(ends: CliProject) -> None:
-    """Users want to fix all mistakes at once."""
-    ends.write(
-        "bad.py",
-        "from signoff import Outcome, StepDef, Workflow\n"
-        "WORKFLOW = Workflow('bad', StepDef('a', next={Outcome.OK: 'x'}), StepDef('b'))\n",
-    )
-
-    done = ends.signoff("validate", "bad.py")
-
-    assert done.returncode == 2
-    assert len(done.stdout.splitlines()) >= 3
-    assert all(line.startswith("bad.py:2: ") for line in done.stdout.splitlines())
-    assert ends.signoff("validate", "ends.py").returncode == 0
-
-
 def test_a_dry_run_starts_nothing(project: CliProject) -> None:
     """Not even the project's folder is created."""
     project.write("ends.py", ENDS)

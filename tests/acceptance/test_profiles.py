@@ -124,17 +124,6 @@ def test_a_usage_error_explains_itself_and_leaves_nothing(
     )
 
 
-def test_a_verdict_can_be_overruled_only_at_a_review(profile_project: ProfileProject) -> None:
-    """Skipping the plan by mistake must not be possible."""
-    profile_project.init()
-
-    refused = profile_project.profile("approve", "--complete")
-
-    assert refused.code == 2
-    assert "plan.prompt" in refused.err
-    assert profile_project.position == ("plan", "prompt", "in_progress", 1)
-
-
 def test_at_the_round_limit_the_setting_is_named_and_can_be_raised(
     profile_project: ProfileProject,
 ) -> None:

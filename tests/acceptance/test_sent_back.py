@@ -205,16 +205,3 @@ def test_a_second_answer_that_is_cut_off_adds_to_the_first_for_the_human(
     done = flow_project.call("resume", "one")
 
     assert (waiting.code, answered.code, done.code) == (WAITING, 0, LIMIT)
-
-
-def test_a_review_of_changes_keeps_the_valid_finding(review_project: ReviewProject) -> None:
-    """The same holds for `review --diff`, where findings name their file."""
-    review_project.write("docs/b.md", "It always works. It is fast.\n")
-    review_project.script(
-        {**finds(file_issue("docs/b.md"), file_issue("docs/b.md", "not there")), "times": 1}
-    )
-
-    done = review_project.review("--diff", "HEAD")
-
-    assert done.code == FINDINGS_OPEN, done.out + done.err
-    assert "Too sure." in done.out
