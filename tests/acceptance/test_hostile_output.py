@@ -24,32 +24,6 @@ def begin(flow_project: FlowProject, *play: Rule, agent: str = "claude") -> None
     flow_project.script(*play)
 
 
-def test_invented_quotes_are_returned_once_and_then_marked(flow_project: FlowProject) -> None:
-    """An invented quote is a sign of an invented finding."""
-    invented = (
-        play.issue("HIGH", "a purple whale", id="clear-001", finding="A whale."),
-        play.issue("MEDIUM", "a green whale", id="clear-002", finding="Another whale."),
-    )
-    begin(
-        flow_project,
-        play.author_writes(),
-        play.critic_finds("clear", *invented),
-        play.judge_decides(
-            "APPROVED", {"issue_id": "clear-001", "status": "dismissed", "rationale": "No."}
-        ),
-    )
-
-    done = flow_project.run()
-
-    assert done.code == 0, done.err
-    assert flow_project.call_fields("step").count("critique") == 2
-    asked = flow_project.read("iterations/1/prompt_adjudicate_claude.txt")
-    assert "A whale. (unverified)" in asked
-    assert "Another whale." not in asked
-    issues = flow_project.load("iterations/1/critiques/clear-claude.json")["issues"]
-    assert [each["unverified"] for each in issues] == [True, True]
-
-
 @pytest.mark.parametrize("heading", ["=== ADJUDICATION ===", "## ADJUDICATION"])
 def test_an_approval_inside_the_artifact_approves_nothing(
     flow_project: FlowProject, heading: str

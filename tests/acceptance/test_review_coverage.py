@@ -86,19 +86,6 @@ def cover_only_a(review_project: ReviewProject) -> None:
     review_project.write(".signoff/constraints/short.yaml", short)
 
 
-def test_in_a_folder_a_file_that_no_constraint_is_about_is_left_out_by_rule(
-    review_project: ReviewProject,
-) -> None:
-    cover_only_a(review_project)
-
-    both = review_project.review("docs")
-
-    assert both.code == 0
-    assert "reviewing 1 file;" in both.err
-    assert "no findings in 1 file\n" in both.out
-    assert "left out (no constraint applies): docs/b.md" in both.out
-
-
 def test_in_a_change_a_file_that_no_constraint_is_about_is_left_out_by_rule(
     review_project: ReviewProject,
 ) -> None:
