@@ -26,17 +26,11 @@ from signoff.core.severity import Severity
 from signoff.core.spend import Spend
 from signoff.core.words import Label
 from signoff.errors import ConfigError, UnknownName, UsageError
-from signoff.exports.run_record import (
-    REVIEW_EVENTS,
-    ExportOptions,
-    RunFold,
-    RunRecord,
-    short_digest,
-)
+from signoff.exports.run_record import REVIEW_EVENTS, ExportOptions, RunRecord, short_digest
 from signoff.notation import HistoryFold, RunSnapshot
 from signoff.remedies import ShowRun
 from signoff.review.finding import Finding
-from signoff.review.history import ReviewHistory, Version
+from signoff.review.history import ReviewHistory, Version, log_lines
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow
 from signoff.runtime.timeline import Decision, Timeline, folded_state
@@ -380,26 +374,29 @@ class FollowedRun:
         """The latest news of its log."""
         self.closed = False
         """Whether calls in doubt were charged, which is not undone when the run resumes."""
-        self._fold = RunFold(history_fold(project, row), Narrator())
+        self._history = history_fold(project, row)
+        news_of = log_lines(self._history.apply) if self._history is not None else lambda _: []
+        self._narrator = Narrator(news_of=news_of)
         self._review: tuple[int, ReviewHistory | None] = (-1, None)
 
     @property
     def timeline(self) -> Timeline:
-        """What happened, without the run's state."""
-        return self._fold.timeline
+        """What happened so far."""
+        return self._narrator.timeline
 
     @property
     def review(self) -> ReviewHistory | None:
         """The history of its review; None if its notation has no reviews."""
         if self._review[0] != self.head:
-            self._review = (self.head, self._fold.review())
+            review = self._history.history if self._history is not None else None
+            self._review = (self.head, review)
         return self._review[1]
 
     def follow(self, project: Project, row: RunRow) -> None:
         """Reads what was committed since the last look."""
         for commit in project.store.journal(row.id, self.head):
             for event in _events(project, commit):
-                lines = self._fold.apply(event)
+                lines = self._narrator.narrate(event)
                 self.log.extend(line for line in lines if line.weight is not Weight.DETAIL)
             self.head = commit.seq
         if row.status is not Status.RUNNING and not self.closed:

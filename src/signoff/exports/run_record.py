@@ -17,10 +17,9 @@ from signoff.core.severity import IssueBehavior, Severity
 from signoff.errors import UsageError
 from signoff.notation import HistoryFold, RunReport
 from signoff.review.finding import Finding
-from signoff.review.history import ReviewHistory, ReviewNews, describe_news
-from signoff.runtime.narration import LogLine, Narrator
+from signoff.review.history import ReviewHistory
 from signoff.runtime.store_port import JournalRow
-from signoff.runtime.timeline import ERROR_KEY, Timeline
+from signoff.runtime.timeline import Timeline
 
 REVIEW_EVENTS = frozenset(
     kind.tag
@@ -67,62 +66,30 @@ class RunRecord:
         return Timeline().follow(event for _, event in self.events(whole=whole))
 
     def folded(self) -> tuple[Timeline, ReviewHistory | None]:
-        """Returns the timeline, without the run's state, and the history of the review.
-
-        Together they need one reading of the journal. The state of a long review is most of it, and
-        to fold it would take as long as everything else.
-        """
-        fold = RunFold(self.history(self.definition) if self.history is not None else None)
+        """Returns the timeline and the history of the review, in one reading of the journal."""
+        timeline = Timeline()
+        fold = self.history(self.definition) if self.history is not None else None
         for _, event in self.events():
-            fold.apply(event)
-        return fold.timeline, fold.review()
+            timeline.apply(event)
+            if fold is not None:
+                fold.apply(event)
+        return timeline, fold.history if fold is not None else None
 
     def review(self) -> ReviewHistory | None:
         """Returns the history of the run's review; None if its notation has no reviews."""
         if self.history is None:
             return None
         fold = self.history(self.definition)
-        for _, text in self.journal:
-            for data in decode(text, self.blob):
-                # The calls of agents are most of a journal, and no part of the history.
-                if data.get("e") in REVIEW_EVENTS:
-                    fold.apply(ev.from_json(data))
+        for _, event in self.events():
+            # The calls of agents are most of a journal, and no part of the history.
+            if event.tag in REVIEW_EVENTS:
+                fold.apply(event)
         return fold.history
 
     def facts(self, timeline: Timeline) -> Mapping[str, Any]:
         """Returns what the run's notation reports, such as `rounds` and `findings`."""
         state = timeline.state.state_with_pending
         return self.report(state, self.definition).facts if self.report else {}
-
-
-class RunFold:
-    """Folds a run's events into its timeline and the history of its review, as they come.
-
-    The timeline of a review is without the run's state: that is most of a long review, and the
-    history has what readers need of it.
-    """
-
-    def __init__(self, history: HistoryFold | None, narrator: Narrator | None = None) -> None:
-        """With a narrator, `apply` returns the lines of the run's log."""
-        self.timeline = narrator.timeline if narrator is not None else Timeline()
-        self._narrator = narrator
-        self._history = history
-
-    def apply(self, event: ev.Event) -> list[LogLine]:
-        """Applies one event."""
-        news: Sequence[ReviewNews] = ()
-        if self._history is not None and event.tag in REVIEW_EVENTS:
-            news = self._history.apply(event)
-        rest = _without_state(event)
-        if self._narrator is not None:
-            found = [LogLine(event.at, text) for each in news for text, _ in describe_news(each)]
-            return [*found, *self._narrator.narrate(rest)]
-        self.timeline.apply(rest)
-        return []
-
-    def review(self) -> ReviewHistory | None:
-        """Returns the review so far; None if the run's notation has no reviews."""
-        return self._history.history if self._history is not None else None
 
 
 @dataclass(frozen=True)
@@ -143,15 +110,6 @@ class Export:
     write: Callable[[RunRecord, ExportOptions], Iterator[str]]
     """Yields the document in parts. The same record and options give the same parts. A run that
     the format cannot express raises `UsageError`."""
-
-
-def _without_state(event: ev.Event) -> ev.Event:
-    # The event is changed in place, which is safe because each was just decoded for this reader.
-    if isinstance(event, ev.StepFinished | ev.StepWorked | ev.Escalated):
-        # The timeline shows the error after which a workflow has continued.
-        kept = {key: v for key, v in event.delta.get("set", {}).items() if key == ERROR_KEY}
-        event.delta = {"set": kept} if kept else {}
-    return event
 
 
 def short_digest(digest: str) -> str:

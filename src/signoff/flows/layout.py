@@ -21,7 +21,7 @@ from signoff.flows.state import VERIFY, FlowState, critiques_in, files_label
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
-from signoff.review.history import describe_news
+from signoff.review.history import log_lines
 from signoff.runtime.paths import fold_name
 from signoff.store.rundir.layout import (
     AgentCall,
@@ -132,10 +132,7 @@ class FlowLayout(Layout):
 
     def news(self, description: Mapping[str, Any]) -> Callable[[Event], Sequence[str]]:
         """Returns what tells the findings and verdicts of each event, for a run's log."""
-        review = FlowHistory(description)
-        return lambda event: [
-            text for each in review.apply(event) for text, _ in describe_news(each)
-        ]
+        return log_lines(FlowHistory(description).apply)
 
     def warnings(self, state: Mapping[str, Any]) -> Sequence[str]:
         """Returns what the steps have warned of so far."""

@@ -6,11 +6,12 @@ and the live view. A notation folds its run's journal into it; nothing here read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from signoff.core.events import Event
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
@@ -371,6 +372,13 @@ class ArtifactChanged:
 
 
 ReviewNews = IssuesReported | ArtifactChanged | Judgment
+
+
+def log_lines(
+    apply: Callable[[Event], Iterable[ReviewNews]],
+) -> Callable[[Event], list[str]]:
+    """Returns what the log of a run tells of each event; `apply` follows its review."""
+    return lambda event: [text for each in apply(event) for text, _ in describe_news(each)]
 
 
 def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
