@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from signoff import plugins
 from signoff.app.answering import answer_to_json, request_to_json
-from signoff.app.history import events_of, history_fold, resume_report
+from signoff.app.history import events_of, record_of, resume_report
 from signoff.app.next_commands import next_command, with_file
 from signoff.app.project import Project
 from signoff.app.runs import current_row
 from signoff.core import events as ev
-from signoff.core.events import ANY_AGENT, Event, StepFinished
+from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
-from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
-from signoff.exports.run_record import REVIEW_EVENTS
 from signoff.notation import ResumeReport, RunReport
 from signoff.remedies import Remedy, Resume
 from signoff.runtime.narration import LogLine, Narrator, Weight, describe_answer
 from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import InboxItem, Owner, RunRow
-from signoff.runtime.timeline import ERROR_KEY, StepVisit, Timeline
+from signoff.runtime.timeline import StepVisit, Timeline
 from signoff.store.rundir.layout import EndView
 
 if TYPE_CHECKING:
@@ -147,11 +144,9 @@ def show(project: Project, name: str | None = None) -> RunDetails:
     # at all.
     inbox = project.store.items(row.name)
     answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
-    fold, events = history_fold(project, row), [event for _, event in events_of(project, row)]
-    if fold is not None:
-        for event in (each for each in events if each.tag in REVIEW_EVENTS):
-            fold.apply(event)
-    timeline = Timeline().follow(_with_last_values(events))
+    record = record_of(project, row)
+    timeline, review = record.folded()
+    state = timeline.state
     if row.status is not Status.RUNNING:
         timeline.close_bill()
     return RunDetails(
@@ -161,38 +156,14 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         requests=tuple(request_to_json(project, item) for item in inbox),
         answered=tuple(request_to_json(project, item) for item in answered),
         folder=project.folder(row.name),
-        notation_report=_report(project, row, timeline.state),
-        progress=resume_report(project, row, timeline.state),
-        end=project.end_view(row, timeline.state),
-        review=fold.history if fold is not None else None,
+        notation_report=record.report(state.state_with_pending, record.definition)
+        if record.report is not None
+        else None,
+        progress=resume_report(project, row, state),
+        end=project.end_view(row, state),
+        review=review,
         driver=project.store.owner(row.owner, is_alive) if row.owner is not None else None,
     )
-
-
-def _with_last_values(events: Sequence[Event]) -> Sequence[Event]:
-    """Returns events without values that a later step has replaced.
-
-    Steps store long values, and most of them are never shown.
-    """
-    replaced: set[str] = set()
-    for event in reversed(events):
-        if isinstance(event, StepFinished) and event.delta:
-            new = set(event.delta.get("set", ()))
-            event.delta = {
-                part: {k: v for k, v in values.items() if k not in replaced or k == ERROR_KEY}
-                for part, values in event.delta.items()
-            }
-            replaced |= new
-    return events
-
-
-def _report(project: Project, row: RunRow, state: RunState) -> RunReport | None:
-    notation = project.notation_of(row)
-    if notation is None or not notation.report:
-        return None
-    description = json.loads(project.store.description(row.id))
-    report: RunReport = plugins.load(notation.report)(state.state_with_pending, description)
-    return report
 
 
 def spend_to_json(spend: Spend) -> dict[str, Any]:
