@@ -38,7 +38,7 @@ from signoff.core.step import Result
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
 from signoff.runtime.store_port import Store
-from signoff.store.rundir.directory import Projection
+from signoff.store.rundir.directory import Projection, RunDirectory
 from signoff.store.sqlite import SqliteStore
 
 AGENT = "at-once"
@@ -128,7 +128,7 @@ async def chain_with_directory(folder: Path, scale: Scale) -> Figures:
     """W1 with the run directory: the clock stops when the last file is written."""
     workflow = chain_workflow()
     store = SqliteStore(folder / "signoff.db")
-    projection = Projection(folder / "runs", store.reopen)
+    projection = Projection(RunDirectory(folder / "runs", store))
     async with Engine(store, observers=[projection]) as engine:
         began = perf_counter()
         result = await engine.start(workflow, {"length": scale.steps, "artifact": ARTIFACT})

@@ -220,18 +220,6 @@ def test_the_result_follows_the_run_from_an_unread_draft_to_an_approval(
     assert "result: .signoff/runs/one/final/artifact.md" in done.out
 
 
-def test_a_file_that_the_user_edited_is_kept(flow_project: FlowProject) -> None:
-    """The user may have finished the text by hand."""
-    prepare(flow_project)
-    flow_project.run("--limit", "calls=2")
-    (flow_project.run_dir / "final/artifact.md").write_text("Mine.\n")
-
-    done = flow_project.call("resume", "one", "--limit", "calls=4")
-
-    assert done.code == 12, done.err
-    assert flow_project.read("final/artifact.md") == "Mine.\n"
-
-
 @pytest.mark.parametrize(
     ("flow", "why"),
     [
