@@ -43,12 +43,12 @@ AGENT_KINDS: Mapping[str, str] = BUILT_IN
 """Agents that can be named under `agents:` in the settings, by kind."""
 
 EXPORTS: Mapping[str, str] = {
-    "github": "signoff.exports.github:EXPORT",
+    "github": "signoff.exports.reviews:GITHUB",
     "html": "signoff.pages.report:EXPORT",
     "json": "signoff.exports.run_json:EXPORT",
-    "markdown": "signoff.exports.markdown:EXPORT",
+    "markdown": "signoff.exports.reviews:MARKDOWN",
     "otel": "signoff.exports.otel:EXPORT",
-    "sarif": "signoff.exports.sarif:EXPORT",
+    "sarif": "signoff.exports.reviews:SARIF",
 }
 """The built-in formats of `signoff export`, by name."""
 

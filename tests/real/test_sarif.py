@@ -13,9 +13,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from signoff.exports.reviews import sarif
 from signoff.exports.run_record import ExportOptions
-from signoff.exports.sarif import sarif
-from tests.unit.exports.test_sarif import CALM, WIDE, review
+from tests.unit.exports.test_reviews_sarif import CALM, WIDE, review
 from tests.unit.flows.harness import fails, issue, rules
 from tests.unit.pages.test_report import HOSTILE
 

@@ -13,10 +13,7 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.core.severity import IssueBehavior, Severity
-from signoff.errors import UsageError
 from signoff.notation import HistoryFold, RunReport
-from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory
 from signoff.runtime.store_port import JournalRow
 from signoff.runtime.timeline import Timeline
@@ -115,29 +112,3 @@ class Export:
 def short_digest(digest: str) -> str:
     """Returns what is shown in place of a long text."""
     return f"[{digest[:12]}]"
-
-
-# What the formats of reviews have in common: they need a review, and its findings in an order.
-
-
-def need_history(record: RunRecord, format_name: str) -> ReviewHistory:
-    """Returns the review of a run; raises `UsageError` if it has none."""
-    history = record.review()
-    if history is None:
-        raise UsageError(
-            f"run {record.name!r} has no review to export as {format_name}: "
-            f"its workflow {record.workflow!r} is not a review flow"
-        )
-    return history
-
-
-def rule_id(finding: Finding) -> str:
-    """Returns the name of the rule that a finding is about."""
-    return f"{finding.constraint}/{finding.rule}" if finding.rule else finding.constraint
-
-
-def level_of(severity: Severity) -> str:
-    """Returns the level of a severity in SARIF and on GitHub, by what it leads to."""
-    if severity.defaults.blocks:
-        return "error"
-    return "note" if severity.defaults.behavior is IssueBehavior.IGNORE else "warning"

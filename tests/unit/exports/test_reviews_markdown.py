@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from signoff.exports.markdown import MOST_FINDINGS, markdown
+from signoff.exports.reviews import MOST_FINDINGS, markdown
 from signoff.exports.run_record import ExportOptions
-from tests.unit.exports.test_sarif import WIDE, review
+from tests.unit.exports.test_reviews_sarif import WIDE, review
 from tests.unit.flows.harness import fails, issue, passes, rules
 
 

@@ -10,8 +10,8 @@ import pytest
 from signoff.agents.scripted import ScriptedAgent
 from signoff.core.severity import Severity
 from signoff.errors import UsageError
+from signoff.exports.reviews import FINGERPRINT, sarif
 from signoff.exports.run_record import ExportOptions, RunRecord
-from signoff.exports.sarif import FINGERPRINT, sarif
 from signoff.review.work_order import Edit, apply_edits
 from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import REWRITE_LOOP, fails, flow, issue, passes, play, rules, step

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from signoff.exports.github import github
+from signoff.exports.reviews import github
 from signoff.exports.run_record import ExportOptions
-from tests.unit.exports.test_sarif import WIDE, review
+from tests.unit.exports.test_reviews_sarif import WIDE, review
 from tests.unit.flows.harness import fails, issue, rules
 
 
