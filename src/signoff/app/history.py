@@ -33,7 +33,7 @@ from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version, log_lines
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow
-from signoff.runtime.timeline import Decision, Timeline, folded_state
+from signoff.runtime.timeline import Decision, Timeline, folded_state, numbered_events
 
 if TYPE_CHECKING:
     from signoff.notation import ResumeReport
@@ -47,7 +47,7 @@ def record_of(project: Project, row: RunRow) -> RunRecord:
 def events_of(
     project: Project, row: RunRow, *, after: int = 0, whole: bool = True
 ) -> Iterator[tuple[int, ev.Event]]:
-    """Yields a run's events with the number of their commit.
+    """Returns a run's events with the number of their commit.
 
     Long texts are stored separately; `whole=False` returns short digests in their place,
     which is faster.
@@ -55,9 +55,7 @@ def events_of(
     # Most readers want to know what happened and not what was said, and the texts are nearly all of
     # a journal.
     blob = project.store.blob if whole else short_digest
-    for seq, text in project.store.journal(row.id, after):
-        for data in decode(text, blob):
-            yield seq, ev.from_json(data)
+    return numbered_events(project.store.journal(row.id, after), blob)
 
 
 def form_of(project: Project, item: InboxItem) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.codec import decode
 from signoff.notation import HistoryFold, RunReport
 from signoff.review.history import ReviewHistory
 from signoff.runtime.store_port import JournalRow
-from signoff.runtime.timeline import Timeline
+from signoff.runtime.timeline import Timeline, numbered_events
 
 REVIEW_EVENTS = frozenset(
     kind.tag
@@ -48,15 +47,12 @@ class RunRecord:
     """What follows a review of the run's notation; None if it has no reviews."""
 
     def events(self, *, whole: bool = True) -> Iterator[tuple[int, ev.Event]]:
-        """Yields the run's events, each with the number of its commit.
+        """Returns the run's events, each with the number of its commit.
 
         Long texts are stored separately; `whole=False` returns short digests in their place. That
         is faster, and works even if a text is lost.
         """
-        blob = self.blob if whole else short_digest
-        for seq, text in self.journal:
-            for data in decode(text, blob):
-                yield seq, ev.from_json(data)
+        return numbered_events(self.journal, self.blob if whole else short_digest)
 
     def timeline(self, *, whole: bool = True) -> Timeline:
         """Returns what happened, folded: every visit, the decisions, the state and the spend."""

@@ -485,6 +485,14 @@ def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
 
 
 def events_in(rows: Iterable[tuple[int, str]], blob: Callable[[str], str]) -> Iterator[ev.Event]:
-    """Yields the events of stored commits, oldest first."""
-    for _number, events in rows:
-        yield from map(ev.from_json, decode(events, blob))
+    """Returns the events of stored commits, oldest first."""
+    return (event for _, event in numbered_events(rows, blob))
+
+
+def numbered_events(
+    rows: Iterable[tuple[int, str]], blob: Callable[[str], str]
+) -> Iterator[tuple[int, ev.Event]]:
+    """Yields the events of stored commits, each with the number of its commit."""
+    for number, events in rows:
+        for data in decode(events, blob):
+            yield number, ev.from_json(data)

@@ -23,8 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from signoff.core import events as ev
-from signoff.core.codec import decode
 from signoff.core.events import RunStopped
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
@@ -33,6 +31,7 @@ from signoff.errors import SignoffError
 from signoff.runtime.paths import safe_path
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import RunRow, Store
+from signoff.runtime.timeline import events_in
 from signoff.store.rundir import files
 from signoff.store.rundir.answers import (
     FileAnswer,
@@ -208,8 +207,7 @@ class RunDirectory:
         """
         rows = self._store.journal(row.id, projector.head)
         for number, commit in enumerate(rows, start=1):
-            events = [ev.from_json(each) for each in decode(commit.events, self._store.blob)]
-            projector.apply_commit(commit.seq, events, update)
+            projector.apply_commit(commit.seq, [*events_in([commit], self._store.blob)], update)
             if folder is None:
                 update.files.clear()
             elif number % ROWS_PER_BATCH == 0 or number == len(rows):
