@@ -83,6 +83,24 @@ def test_events_are_written_as_lines_of_json(waiting: CliProject) -> None:
     assert {event["run"] for event in events} == {"two"}
 
 
+def test_a_closed_pipe_is_not_an_error(waiting: CliProject) -> None:
+    """`signoff logs | head -1` closes the pipe early."""
+    import shlex
+    import subprocess
+
+    from tests.acceptance.cli_project import PROGRAM
+
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.quote(PROGRAM)} logs --json | head -c 1"],
+        cwd=waiting.folder,
+        env=waiting.environment,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stderr == ""
+
+
 def test_colors_are_for_terminals_only(waiting: CliProject) -> None:
     """Escape codes make a log file unreadable."""
     for arguments in (["runs"], ["show"], ["inbox"], ["doctor"]):

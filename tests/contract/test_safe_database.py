@@ -558,6 +558,23 @@ def test_rows_of_other_tables_count_too(db: SafeDatabaseClient, library: Library
     assert library.titles() == BEFORE
 
 
+def test_a_confirmation_counts_for_one_statement_with_its_values(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """A confirmation of one row must not cover a loop."""
+    sql = "DELETE FROM books WHERE id = :id"
+    one, twice, other = db.staged(), db.staged(), db.staged()
+    one.stage(sql, {"id": 1})
+    twice.stage(sql, {"id": 1})
+    twice.stage(sql, {"id": 1})
+    other.stage(sql, {"id": 2})
+    impacts = measured(one)
+
+    assert twice.apply([], marker=MARKER, confirmed=impacts) == Unconfirmed()
+    assert other.apply([], marker=MARKER, confirmed=impacts) == Unconfirmed()
+    assert library.titles() == BEFORE
+
+
 UPSERT = (
     "INSERT INTO books (id, title) SELECT id, 'x' FROM books WHERE id > 0 "
     "ON CONFLICT (id) DO UPDATE SET title = excluded.title"
