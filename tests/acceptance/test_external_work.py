@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
+from signoff.documents.python_files import import_file
+from tests.acceptance import book_editing_worker
 from tests.acceptance.book_workflow import WORKER, WORKFLOW
 from tests.acceptance.cli_project import CliProject, CommandResult
+from tests.acceptance.examples import copy_example
 from tests.acceptance.forked_program import ForkedProgram
 from tests.patience import PATIENCE_SECONDS
 
 USAGE, NOT_ACCEPTED, WAITING = 2, 16, 10
+EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
 
 
 class BookProject(CliProject):
@@ -154,6 +158,18 @@ def test_forbidden_statements_are_refused(book_run: BookProject, statement: Any)
     assert book_run.words == [0, 0, 0]
 
 
+def test_a_delete_waits_for_a_human(book_run: BookProject) -> None:
+    """The worker has no more to do, and the database is unchanged until a human approves."""
+    (number,) = book_run.planned(1)
+    delete = json.dumps([["DELETE FROM chapters"]])
+
+    waiting = book_run.submit("--item", str(number), "--result", "{}", "--statements", delete)
+
+    assert waiting.code == 10, waiting.out
+    assert "approval" in waiting.out
+    assert book_run.words == [0, 0, 0]
+
+
 def test_a_reported_failure_goes_to_the_next_attempt_and_then_to_a_human(
     book_run: BookProject,
 ) -> None:
@@ -224,6 +240,34 @@ def test_two_workers_can_submit_at_the_same_time(
     assert book_run.step == "review"
 
 
+def test_of_workers_that_submit_for_the_same_item_one_is_accepted(
+    book_run: BookProject, forked_program: ForkedProgram
+) -> None:
+    """Two agents took the same item; the work of both must not be mixed, and none counts twice."""
+    first, second = book_run.planned(1, 2)
+    workers = [
+        book_run.start(
+            "submit", "one", "--item", str(first), "--result", json.dumps({"by": words}), "--json",
+            "--statements", json.dumps([[f"UPDATE chapters SET words = {words} WHERE id = 1"]]),
+            program=forked_program.signoff,
+        )
+        for words in (900, 901, 902)
+    ]  # fmt: skip
+
+    ended = [worker.communicate(timeout=PATIENCE_SECONDS) for worker in workers]
+
+    results = [json.loads(out) for out, _err in ended]
+    accepted = [
+        words for words, each in zip((900, 901, 902), results, strict=True) if "error" not in each
+    ]
+    refused = [each["error"]["message"] for each in results if "error" in each]
+    assert len(accepted) == 1, results
+    assert all("no longer open" in problem for problem in refused), refused
+    assert book_run.words == [*accepted, 0, 0]
+    assert [item["number"] for item in book_run.next()["work"]] == [second]
+    assert book_run.write_chapter(second, 2).json["step"] == "review"
+
+
 def test_next_does_not_start_agents_of_a_run_without_external_workers(
     book_run: BookProject,
 ) -> None:
@@ -244,6 +288,43 @@ def test_next_does_not_start_agents_of_a_run_without_external_workers(
     assert handed_over.code == WAITING
     assert [item["step"] for item in book_run.call("next", "two", "--json").json["work"]] == [
         "plan"
+    ]
+
+
+def test_book_editing_by_an_external_worker_requires_real_work(book: BookProject) -> None:
+    """The worker first submits fake work at every step; each is refused."""
+    copy_example(EXAMPLE, book.folder)
+    import_file(book.folder / "sample.py").make_sample(book.folder / "book.db")
+    waiting = book.call("run", "workflow.py", "--pull", "--name", "one")
+    program = [sys.executable, str(Path(book_editing_worker.__file__)), "one"]
+
+    done = subprocess.run(
+        program,
+        cwd=book.folder,
+        env=book.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == WAITING, done.stderr
+    status = book.call("next", "one", "--json").json
+    (gate,) = status["for_people"]
+    forged = book.call("submit", "one", "--item", str(gate["number"]), "--result", "Approve")
+    published = book.call("answer", "one", "Approve and finalize", "--by", "ann", "--resume")
+
+    assert waiting.code == WAITING, waiting.err
+    assert done.returncode == WAITING, done.stderr
+    assert status["step"] == "human-gate"
+    assert forged.code == USAGE
+    assert published.code == 0, published.err
+    with closing(sqlite3.connect(book.folder / "book.db")) as db:
+        texts = db.execute(
+            "SELECT text FROM chapters JOIN book_versions ON id = version_id "
+            "WHERE status = 'published' ORDER BY chapters.number LIMIT 2"
+        ).fetchall()
+    assert [text for (text,) in texts] == [
+        book_editing_worker.TEXTS["keeper"],
+        book_editing_worker.TEXTS["storm"],
     ]
 
 
@@ -309,6 +390,30 @@ def test_instructions_are_handed_out_one_step_at_a_time(book: BookProject) -> No
     assert (done.code, done.json["status"]) == (0, "completed")
     state = json.loads((book.folder / ".signoff/runs/one/state.json").read_text())
     assert "Two cats." in json.dumps(state)
+
+
+def test_a_worker_with_a_token_cannot_decide_or_adopt(
+    book: BookProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does the work of its run, and nothing else."""
+    book.write("book.py", WORKFLOW)
+    started = book.call(
+        "run", "book.py:BOOK", "--pull", "--name", "one", "-i", "title=Emma", "--json"
+    )
+    token = started.json["worker_token"]
+    monkeypatch.setenv("SIGNOFF_WORKER_TOKEN", token)
+
+    refused = [
+        book.call(*words)
+        for words in (
+            ["answer", "1", "x"], ["approve", "1"], ["reject", "1"], ["resume", "one", "--adopt"],
+        )
+    ]  # fmt: skip
+    taken = book.call("next", "one", "--json")
+
+    assert [each.code for each in refused] == [2, 2, 2, 2]
+    assert all("a worker cannot" in each.err for each in refused)
+    assert len(taken.json["work"]) == 1
 
 
 ITEMS = """
