@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
-    from signoff.profiles.approvers import AIApprovalProvider as AIApprovalProvider
     from signoff.profiles.code_files import find_code_files as find_code_files
     from signoff.profiles.code_files import format_code_files as format_code_files
     from signoff.profiles.factories import AIProviderFactory as AIProviderFactory
@@ -26,12 +25,13 @@ if TYPE_CHECKING:
     from signoff.profiles.model import WriteOp as WriteOp
     from signoff.profiles.model import WritePlan as WritePlan
     from signoff.profiles.profile import WorkflowProfile as WorkflowProfile
+    from signoff.profiles.providers import AIApprovalProvider as AIApprovalProvider
     from signoff.profiles.providers import AIProvider as AIProvider
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
     from signoff.profiles.providers import FsAbility as FsAbility
     from signoff.profiles.providers import StandardsProvider as StandardsProvider
-    from signoff.profiles.review_meta import ReviewMeta as ReviewMeta
-    from signoff.profiles.review_meta import parse_review_meta as parse_review_meta
+    from signoff.profiles.responses import ReviewMeta as ReviewMeta
+    from signoff.profiles.responses import parse_review_meta as parse_review_meta
     from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
     from signoff.profiles.template_profile import render_template as render_template
     from signoff.profiles.transitions import Action as Action
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from signoff.profiles.transitions import WorkflowStatus as WorkflowStatus
 
 _HOMES = {
-    "signoff.profiles.approvers": "AIApprovalProvider",
     "signoff.profiles.code_files": "find_code_files format_code_files",
     "signoff.profiles.factories": (
         "AIProviderFactory ApprovalProviderFactory ProfileFactory StandardsProviderFactory"
@@ -53,8 +52,10 @@ _HOMES = {
         "WorkflowState WriteOp WritePlan"
     ),
     "signoff.profiles.profile": "WorkflowProfile",
-    "signoff.profiles.providers": "AIProvider ApprovalProvider FsAbility StandardsProvider",
-    "signoff.profiles.review_meta": "ReviewMeta parse_review_meta",
+    "signoff.profiles.providers": (
+        "AIApprovalProvider AIProvider ApprovalProvider FsAbility StandardsProvider"
+    ),
+    "signoff.profiles.responses": "ReviewMeta parse_review_meta",
     "signoff.profiles.template_profile": "TemplateProfile render_template",
     "signoff.profiles.transitions": (
         "Action ApprovalDecision TransitionResult TransitionTable WorkflowPhase WorkflowStage "

@@ -23,18 +23,18 @@ from signoff.error_text import describe_error
 from signoff.errors import ConfigError, InvalidParams, Problem, ProviderError
 from signoff.notation import Ask, CompileContext
 from signoff.profiles import library
-from signoff.profiles.discovery import all_profiles, find_profile, load_profiles
 from signoff.profiles.factories import (
     AIProviderFactory,
     ApprovalProviderFactory,
     InvalidProfile,
     ProfileRegistry,
     StandardsProviderFactory,
+    all_profiles,
+    find_profile,
+    load_profiles,
 )
 from signoff.profiles.profile import WorkflowProfile
-from signoff.profiles.profile_calls import create_profile, create_prompt, standards_config
-from signoff.profiles.provider_agents import ApproverAgent, ProviderAgent
-from signoff.profiles.providers import StandardsProvider
+from signoff.profiles.providers import ApproverAgent, ProviderAgent, StandardsProvider
 from signoff.profiles.session import (
     ITERATION,
     MANUAL,
@@ -44,7 +44,10 @@ from signoff.profiles.session import (
     STANDARDS_PROVIDER_PARAM,
     Session,
     StageRules,
+    create_profile,
+    create_prompt,
     position_of,
+    standards_config,
     step_id,
 )
 from signoff.profiles.settings import SECTION, STAGES, ProfilesSection, agent_name

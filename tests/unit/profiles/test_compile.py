@@ -20,8 +20,7 @@ from signoff.profiles import (
 )
 from signoff.profiles.compile import resolve
 from signoff.profiles.library.python_module.profile import CONTEXT_SCHEMA
-from signoff.profiles.profile_calls import ProfileError
-from signoff.profiles.session import STANDARDS_PARAM, step_id
+from signoff.profiles.session import STANDARDS_PARAM, ProfileError, step_id
 from signoff.profiles.transitions import SessionCommand
 from tests.unit.profiles.local_profiles import profile_source
 from tests.unit.profiles.session_fixture import (

@@ -8,13 +8,14 @@ that a library adds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from signoff.errors import UnknownName
 from signoff.profiles.code_files import fenced
-from signoff.profiles.library.jpa_mt.table_definitions import find_tables
 from signoff.profiles.template_profile import TemplateProfile
 
 HERE = Path(__file__).parent
@@ -144,3 +145,156 @@ def _definition_problems(context: Mapping[str, Any]) -> dict[str, str]:
         columns = [column for table in found for column in table.columns]
         return {"tenant_column": str(UnknownName(f"column of {names[0]}", column, columns))}
     return {}
+
+
+# Which tables an SQL file defines, and which columns they have.
+#
+# The reader finds names and skips everything else, so it works for the dialects of all common
+# databases. Where it cannot know the columns, it says so: a definition that it does not understand
+# must not stop a session.
+
+
+# Every alternative that looks for an end accepts the end of the text too. Otherwise a file full
+# of unclosed quotes would be searched to its end once for each of them.
+_TOKEN = re.compile(
+    r"""
+      --[^\n]* | /\*.*?(?:\*/|\Z)
+    | '(?:[^']|'')*'? | \$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)
+    | "(?P<quoted>[^"]*)"? | `(?P<mysql>[^`]*)`? | \[(?P<mssql>[^\W\d][^][\n]*)\]
+    | (?P<plain>[^\W\d][\w$]*) | (?P<mark>[().,;])
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_NAME = re.compile(r"[^\W\d][\w$]{0,127}")
+"""A name that parameters can have; databases allow at most 128 characters."""
+_OTHER = "?"
+"""A quoted name of another form."""
+
+_MODIFIERS = {
+    *("or", "replace", "global", "local", "temporary", "temp", "unlogged", "foreign", "external"),
+    *("materialized", "recursive"),
+}
+"""What may appear between CREATE and TABLE or VIEW."""
+_BEFORE_NAME = {"if", "not", "exists", "only"}
+_BEFORE_COLUMN = {"add", "column", "exists"}
+"""What appears before a column in ALTER TABLE."""
+_NOT_COLUMNS = {
+    *("constraint", "primary", "unique", "foreign", "check", "exclude", "index", "key", "period"),
+    *("fulltext", "spatial", "column", "if", "partition", "generated", _OTHER, *"().,;"),
+}
+"""What may appear in the place of a column."""
+_NOT_LISTED = {"like", "select"}
+"""What appears in the place of columns that come from another table or a query."""
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table or view."""
+
+    name: str
+    """As the file has it, with the schema if there is one."""
+    columns: tuple[str, ...]
+    complete: bool
+    """Whether it has no other columns; those of another table or a query are not known."""
+
+    def matches(self, name: str) -> bool:
+        """Returns whether a name may mean this table: either may leave out the schema."""
+        own, other = (text.lower().split(".")[::-1] for text in (self.name, name))
+        return all(a == b for a, b in zip(own, other, strict=False))
+
+    def may_have(self, column: str) -> bool:
+        """Returns whether the table has a column, or may have it."""
+        return not self.complete or column.lower() in (name.lower() for name in self.columns)
+
+
+def find_tables(sql: str) -> list[TableDefinition]:
+    """Returns the tables and views that a text creates, with columns that it adds later."""
+    tables: list[TableDefinition] = []
+    added: dict[str, list[str]] = {}
+    for tokens in _statements(_tokens(sql)):
+        words = [token.lower() for token in tokens]
+        if words[:2] == ["alter", "table"]:
+            name, end = _name(tokens, 2)
+            added.setdefault(_short(name), []).extend(_added_columns(tokens[end:]))
+        elif words[:1] == ["create"]:
+            kind = next((i for i, word in enumerate(words[1:], 1) if word not in _MODIFIERS), 0)
+            if words[kind] in ("table", "view"):
+                name, end = _name(tokens, kind + 1)
+                tables.append(_definition(name, tokens[end:]))
+    return [_with_columns(table, added.get(_short(table.name), ())) for table in tables]
+
+
+def _tokens(sql: str) -> Iterator[str]:
+    for match in _TOKEN.finditer(sql):
+        name = match["quoted"] or match["mysql"] or match["mssql"] or match["plain"]
+        if name:
+            yield name if _NAME.fullmatch(name) else _OTHER
+        elif match["mark"]:
+            yield match["mark"]
+
+
+def _statements(tokens: Iterable[str]) -> Iterator[list[str]]:
+    """Yields the tokens of each statement. Not all dialects need a semicolon between two."""
+    statement: list[str] = []
+    for token in tokens:
+        word = token.lower()
+        if word == "table" and [last.lower() for last in statement[-1:]] == ["alter"]:
+            yield statement[:-1]
+            statement = statement[-1:]
+        elif word in ("create", ";"):
+            yield statement
+            statement = []
+        statement.append(token)
+    yield statement
+
+
+def _name(tokens: Sequence[str], start: int) -> tuple[str, int]:
+    """Returns the name that begins at a position or soon after it, and where it ends."""
+    while start < len(tokens) and tokens[start].lower() in _BEFORE_NAME:
+        start += 1
+    end = start + 1
+    # At most server, database, schema and table.
+    while tokens[end : end + 1] == ["."] and end < start + 7:
+        end += 2
+    return "".join(tokens[start:end]), end
+
+
+def _short(name: str) -> str:
+    """Returns a name without its schema: only some statements of a file may have it."""
+    return name.lower().rpartition(".")[2]
+
+
+def _definition(name: str, tokens: Sequence[str]) -> TableDefinition:
+    if tokens[:1] != ["("]:
+        return TableDefinition(name, (), complete=False)
+    items = list(_first_words(tokens))
+    columns = [word for word in items if word.lower() not in {*_NOT_COLUMNS, *_NOT_LISTED}]
+    listed = _NOT_LISTED.isdisjoint(map(str.lower, items))
+    inherited = "inherits" in map(str.lower, tokens)
+    return TableDefinition(name, tuple(columns), complete=listed and not inherited)
+
+
+def _first_words(tokens: Sequence[str]) -> Iterator[str]:
+    """Yields the first word of each item in parentheses."""
+    depth = 0
+    for mark, word in pairwise(tokens):
+        depth += (mark == "(") - (mark == ")")
+        if depth == 0:
+            return
+        if depth == 1 and mark in ("(", ","):
+            yield word
+
+
+def _with_columns(table: TableDefinition, added: Iterable[str]) -> TableDefinition:
+    return replace(table, columns=tuple(dict.fromkeys([*table.columns, *added])))
+
+
+def _added_columns(tokens: Sequence[str]) -> list[str]:
+    # A table can be given "to" another owner or schema too; only RENAME leads to a column.
+    words = [token.lower() for token in tokens]
+    before_column = _BEFORE_COLUMN | ({"to"} if "rename" in words else set())
+    return [
+        token
+        for before, token in pairwise(tokens)
+        if before.lower() in before_column and token.lower() not in _NOT_COLUMNS
+    ]

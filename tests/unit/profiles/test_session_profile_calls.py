@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from signoff.profiles import WorkflowPhase
-from signoff.profiles.profile_calls import (
+from signoff.profiles.session import (
     ProfileError,
     create_prompt,
     process_response,

@@ -1,5 +1,5 @@
 from signoff.profiles import ApprovalDecision, WorkflowPhase, WorkflowStage
-from signoff.profiles.approvers import LONGEST_FILE, LONGEST_MATERIAL, judge_prompt, read_approval
+from signoff.profiles.providers import LONGEST_FILE, LONGEST_MATERIAL, judge_prompt, read_approval
 
 PLAN, PROMPT, RESPONSE = WorkflowPhase.PLAN, WorkflowStage.PROMPT, WorkflowStage.RESPONSE
 PHASES = [PLAN, WorkflowPhase.GENERATE, WorkflowPhase.REVIEW, WorkflowPhase.REVISE]

@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.profiles.review_meta import (
+from signoff.profiles.responses import (
     ReviewMeta,
     ReviewVerdict,
     check_review_meta,

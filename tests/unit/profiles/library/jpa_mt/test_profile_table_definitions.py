@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.profiles.library.jpa_mt.table_definitions import TableDefinition, find_tables
+from signoff.profiles.library.jpa_mt.profile import TableDefinition, find_tables
 from tests.tables import table
 
 

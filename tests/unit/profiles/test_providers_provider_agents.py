@@ -17,7 +17,7 @@ from signoff.profiles import (
     WorkflowPhase,
     WorkflowStage,
 )
-from signoff.profiles.provider_agents import ApproverAgent, ProviderAgent, by_hand, files_in
+from signoff.profiles.providers import ApproverAgent, ProviderAgent, by_hand, files_in
 from signoff.runtime.ports import Call
 from tests.unit.profiles.session_fixture import rejected
 
