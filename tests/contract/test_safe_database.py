@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import NotAllowed, StoreBusy, StoreError, UsageError
-from signoff.guarded_db import postconditions
+from signoff.guarded_db import staging
 from signoff.guarded_db.client import SafeDatabaseClient, Staged
 from signoff.guarded_db.ports import Row
-from signoff.guarded_db.postconditions import Postcondition, Tables
-from signoff.guarded_db.staging import Committed, Impact, Marker, RolledBack, Unconfirmed
+from signoff.guarded_db.staging import (
+    Committed,
+    Impact,
+    Marker,
+    Postcondition,
+    RolledBack,
+    Tables,
+    Unconfirmed,
+)
 from signoff.guarded_db.verdict import Allowed, StatementKind
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
@@ -458,7 +465,7 @@ def test_a_condition_that_hangs_is_abandoned(
     db: SafeDatabaseClient, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It cannot read the database any more when it wakes up."""
-    monkeypatch.setattr(postconditions, "_GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(staging, "_GRACE_SECONDS", 0.01)
     woken, messages, over = threading.Event(), [], threading.Event()
 
     def hang(view: Tables) -> bool:

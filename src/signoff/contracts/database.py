@@ -15,7 +15,7 @@ from signoff.contracts.model import Database
 
 if TYPE_CHECKING:
     from signoff.guarded_db.client import GuardedDatabase, StepSession
-    from signoff.guarded_db.postconditions import Tables
+    from signoff.guarded_db.staging import Tables
 
 __all__ = ["GuardedDatabase", "StepKey", "StepSession", "Tables"]
 """What the other modules name in their signatures; the types are not loaded for that."""

@@ -17,15 +17,18 @@ from signoff.errors import NotAllowed, StepFailed, UsageError
 from signoff.guarded_db import staging
 from signoff.guarded_db.guard import Guard
 from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
-from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition, Reader, Tables
 from signoff.guarded_db.sources import Address, Source, connect, read_source
 from signoff.guarded_db.staging import (
+    CONDITION_SECONDS,
     Applied,
     Impact,
     Marker,
+    Postcondition,
+    Reader,
     RolledBack,
     Statement,
     StepWork,
+    Tables,
     Unconfirmed,
     must_confirm,
     rows_digest,

@@ -14,8 +14,8 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.expressions import Expr as Expression
 
-from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.verdict import (
+    ALLOWED,
     LEAVE_SEQUENCES,
     OWN_TABLES,
     SEND_ONE_STATEMENT,

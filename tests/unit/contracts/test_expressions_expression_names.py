@@ -1,8 +1,8 @@
 import pytest
 
 from signoff.contracts import define_workflow
+from signoff.contracts.checkpoint import OWN_NAMES
 from signoff.contracts.expressions import CTX_NAMES, BadExpression, Expression
-from signoff.contracts.results import OWN_NAMES
 from signoff.errors import InvalidWorkflow
 from tests.tables import table
 

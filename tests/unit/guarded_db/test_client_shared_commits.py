@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 
 from signoff.guarded_db.client import Connections
-from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.staging import Applied, Committed, Marker, RolledBack, StepWork
+from signoff.guarded_db.staging import (
+    Applied,
+    Committed,
+    Marker,
+    Postcondition,
+    RolledBack,
+    StepWork,
+)
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 SCHEMA = """

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from signoff.contracts.checkpoint import OWNERS, RESERVED, AmbiguousName, named_update, result_names
 from signoff.contracts.model import WorkflowStep
-from signoff.contracts.results import OWNERS, RESERVED, AmbiguousName, named_update, result_names
 
 CODE = WorkflowStep("code", command=["true"])
 MORE = WorkflowStep("more", command=["true"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signoff.contracts import define_workflow
-from signoff.contracts.imported_code import describe_modules
+from signoff.contracts.compile import describe_modules
 from signoff.core.workflow import Workflow
 from signoff.documents.python_files import import_file, import_loose
 
