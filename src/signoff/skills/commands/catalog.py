@@ -15,7 +15,7 @@ from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
 from signoff.core.args import Param, placeholder, value_text
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import SkillPlace, first_command, option_name
+from signoff.skills.commands.step import SkillPlace, first_command, option_name
 
 
 @click.command("list", cls=CliCommand)

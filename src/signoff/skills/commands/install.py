@@ -34,7 +34,7 @@ from signoff.documents.named_texts import read_texts
 from signoff.documents.python_files import make_importable
 from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.errors import Problem, UnknownName, UsageError
-from signoff.skills.commands.command_text import SkillPlace, first_command
+from signoff.skills.commands.step import SkillPlace, first_command
 from signoff.skills.discovery import Skill, all_skills, find_source
 from signoff.skills.stateless import keeps_state
 

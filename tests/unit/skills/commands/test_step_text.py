@@ -7,11 +7,10 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import Dispatch
-from signoff.skills.commands.command_text import SkillPlace
-from signoff.skills.commands.step import as_text
-from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
+from signoff.runtime.dispatch import SUB_AGENT_QUESTION_FORMAT, Dispatch
+from signoff.skills.commands.step import SkillPlace, as_text
 from signoff.skills.stateless import evaluate_step
+from signoff.skills.types import QUESTION_RELAY_HANDLER
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 

@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.pair.checks import parse_check
+from signoff.pair.config import parse_check
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
 from signoff.skills import format_step
-from signoff.skills.commands.command_text import command_text, first_command
+from signoff.skills.commands.step import command_text, first_command
 
 HOSTILE = [
     "two words",
