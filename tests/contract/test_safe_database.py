@@ -24,7 +24,14 @@ from signoff.guarded_db.verdict import Allowed, StatementKind
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN, NEED_THE_SCHEMA, WIPERS, lines
+from tests.unit.guarded_db.attacks import (
+    ATTACKS,
+    EVERY_ROW,
+    NEED_A_TOKEN,
+    NEED_THE_SCHEMA,
+    WIPERS,
+    lines,
+)
 from tests.unit.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
 
 MARKER = Marker("run-1", "edit", 1)
@@ -277,7 +284,6 @@ def test_a_token_for_one_row_does_not_delete_another(
 @pytest.mark.parametrize(
     ("table", "where"),
     [
-        ("books", "1=1"),
         ("books", "id = 1; DROP TABLE books"),
         ("books; DROP TABLE books; --", "id = 1"),
         ("books -- ", "id = 1"),
@@ -601,24 +607,32 @@ def test_a_confirmation_counts_for_one_statement_with_its_values(
     assert library.titles() == BEFORE
 
 
-UPSERT = (
-    "INSERT INTO books (id, title) SELECT id, 'x' FROM books WHERE id > 0 "
-    "ON CONFLICT (id) DO UPDATE SET title = excluded.title"
-)
-EVERY_ROW = [
-    "UPDATE books SET title = 'x' WHERE id > 0",
-    "UPDATE books SET title = 'x' WHERE price >= 0 OR price IS NULL",
-    "UPDATE books SET title = 'x' WHERE length(coalesce(title, '')) < 1000",
-    "UPDATE books SET title = 'x'",
-    UPSERT,
-]
-
-
-@pytest.mark.parametrize("sql", EVERY_ROW)
-def test_a_change_of_every_row_of_a_table_of_ten_has_to_be_confirmed(
-    db: SafeDatabaseClient, library: Library, sql: str
+def test_a_change_of_every_row_of_a_table_of_ten_is_recognized_by_any_condition(
+    db: SafeDatabaseClient, library: Library
 ) -> None:
     """No list of conditions that are always true is complete, so the rows are counted."""
+    for number in range(8):
+        db.execute("INSERT INTO books (title, price) VALUES (:title, 1)", {"title": f"b{number}"})
+    before = library.titles()
+    through = []
+
+    for sql in lines(EVERY_ROW):
+        try:
+            db.execute(sql)
+        except (NotAllowed, StoreError):
+            # One of the two databases does not know each of them.
+            continue
+        through.append(sql)
+
+    assert through == []
+    assert library.titles() == before
+
+
+def test_a_change_of_every_row_of_a_table_of_ten_has_to_be_confirmed(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """A human sees how many rows there are."""
+    sql = "UPDATE books SET title = 'x' WHERE id > 0"
     titles = [f"book {number}" for number in range(8)]
     for title in titles:
         db.execute("INSERT INTO books (title, price) VALUES (:title, 1)", {"title": title})

@@ -73,7 +73,7 @@ class Allowed:
     scope: str = field(default="", compare=False)
     """The statement without what it returns, in a normalized form; empty for reads."""
     every_row: bool = False
-    """Whether its text alone shows that it selects no rows, so that a human has to confirm it."""
+    """Whether it is an UPDATE without a condition, which a human has to confirm."""
     replaces: bool = field(default=False, compare=False)
     """Whether it is an INSERT ... DO UPDATE, which may change rows that exist."""
     names: Names = field(default=Names(), compare=False)
