@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -142,17 +141,15 @@ def _definition_problems(context: Mapping[str, Any]) -> dict[str, str]:
     if len(names) > 1:
         return {"table": f"{name!r} may be {' or '.join(names[:5])}; add the schema"}
     if not any(table.may_have(column) for table in found):
-        columns = [column for table in found for column in table.columns]
-        return {"tenant_column": str(UnknownName(f"column of {names[0]}", column, columns))}
+        return {"tenant_column": f"the definition of {names[0]} has no column {column!r}"}
     return {}
 
 
-# Which tables an SQL file defines, and which columns they have.
+# Which tables an SQL file defines, and what their definitions name.
 #
 # The reader finds names and skips everything else, so it works for the dialects of all common
-# databases. Where it cannot know the columns, it says so: a definition that it does not understand
+# databases. It does not tell columns from other words: a definition that it does not understand
 # must not stop a session.
-
 
 # Every alternative that looks for an end accepts the end of the text too. Otherwise a file full
 # of unclosed quotes would be searched to its end once for each of them.
@@ -176,15 +173,8 @@ _MODIFIERS = {
 }
 """What may appear between CREATE and TABLE or VIEW."""
 _BEFORE_NAME = {"if", "not", "exists", "only"}
-_BEFORE_COLUMN = {"add", "column", "exists"}
-"""What appears before a column in ALTER TABLE."""
-_NOT_COLUMNS = {
-    *("constraint", "primary", "unique", "foreign", "check", "exclude", "index", "key", "period"),
-    *("fulltext", "spatial", "column", "if", "partition", "generated", _OTHER, *"().,;"),
-}
-"""What may appear in the place of a column."""
-_NOT_LISTED = {"like", "select"}
-"""What appears in the place of columns that come from another table or a query."""
+_FROM_ELSEWHERE = {"like", "select", "inherits", "of"}
+"""What a definition has whose columns come from another table or a query."""
 
 
 @dataclass(frozen=True)
@@ -193,9 +183,8 @@ class TableDefinition:
 
     name: str
     """As the file has it, with the schema if there is one."""
-    columns: tuple[str, ...]
-    complete: bool
-    """Whether it has no other columns; those of another table or a query are not known."""
+    words: frozenset[str]
+    """Everything that its definition names, in lower case: columns, types and keywords."""
 
     def matches(self, name: str) -> bool:
         """Returns whether a name may mean this table: either may leave out the schema."""
@@ -203,25 +192,28 @@ class TableDefinition:
         return all(a == b for a, b in zip(own, other, strict=False))
 
     def may_have(self, column: str) -> bool:
-        """Returns whether the table has a column, or may have it."""
-        return not self.complete or column.lower() in (name.lower() for name in self.columns)
+        """Returns whether the definition names a column, or does not list them all."""
+        return column.lower() in self.words or not _FROM_ELSEWHERE.isdisjoint(self.words)
 
 
 def find_tables(sql: str) -> list[TableDefinition]:
-    """Returns the tables and views that a text creates, with columns that it adds later."""
-    tables: list[TableDefinition] = []
-    added: dict[str, list[str]] = {}
+    """Returns the tables and views that a text creates, with what later statements add to them."""
+    found: list[tuple[str, set[str]]] = []
+    added: dict[str, set[str]] = {}
     for tokens in _statements(_tokens(sql)):
         words = [token.lower() for token in tokens]
         if words[:2] == ["alter", "table"]:
             name, end = _name(tokens, 2)
-            added.setdefault(_short(name), []).extend(_added_columns(tokens[end:]))
+            added.setdefault(_short(name), set()).update(words[end:])
         elif words[:1] == ["create"]:
             kind = next((i for i, word in enumerate(words[1:], 1) if word not in _MODIFIERS), 0)
             if words[kind] in ("table", "view"):
                 name, end = _name(tokens, kind + 1)
-                tables.append(_definition(name, tokens[end:]))
-    return [_with_columns(table, added.get(_short(table.name), ())) for table in tables]
+                found.append((name, set(words[end:])))
+    return [
+        TableDefinition(name, frozenset(words | added.get(_short(name), set())))
+        for name, words in found
+    ]
 
 
 def _tokens(sql: str) -> Iterator[str]:
@@ -262,39 +254,3 @@ def _name(tokens: Sequence[str], start: int) -> tuple[str, int]:
 def _short(name: str) -> str:
     """Returns a name without its schema: only some statements of a file may have it."""
     return name.lower().rpartition(".")[2]
-
-
-def _definition(name: str, tokens: Sequence[str]) -> TableDefinition:
-    if tokens[:1] != ["("]:
-        return TableDefinition(name, (), complete=False)
-    items = list(_first_words(tokens))
-    columns = [word for word in items if word.lower() not in {*_NOT_COLUMNS, *_NOT_LISTED}]
-    listed = _NOT_LISTED.isdisjoint(map(str.lower, items))
-    inherited = "inherits" in map(str.lower, tokens)
-    return TableDefinition(name, tuple(columns), complete=listed and not inherited)
-
-
-def _first_words(tokens: Sequence[str]) -> Iterator[str]:
-    """Yields the first word of each item in parentheses."""
-    depth = 0
-    for mark, word in pairwise(tokens):
-        depth += (mark == "(") - (mark == ")")
-        if depth == 0:
-            return
-        if depth == 1 and mark in ("(", ","):
-            yield word
-
-
-def _with_columns(table: TableDefinition, added: Iterable[str]) -> TableDefinition:
-    return replace(table, columns=tuple(dict.fromkeys([*table.columns, *added])))
-
-
-def _added_columns(tokens: Sequence[str]) -> list[str]:
-    # A table can be given "to" another owner or schema too; only RENAME leads to a column.
-    words = [token.lower() for token in tokens]
-    before_column = _BEFORE_COLUMN | ({"to"} if "rename" in words else set())
-    return [
-        token
-        for before, token in pairwise(tokens)
-        if before.lower() in before_column and token.lower() not in _NOT_COLUMNS
-    ]

