@@ -369,14 +369,14 @@ def test_the_note_of_finished_work_is_found_again(db: SafeDatabaseClient, librar
     """After a crash the step's result would be lost although its work is there."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
-    assert db.noted(MARKER) is None
+    assert db.notes([MARKER]) == [None]
 
     work.apply([failing("no", False)], marker=MARKER, note="undone")
-    assert db.noted(MARKER) is None
+    assert db.notes([MARKER]) == [None]
     work.apply([], marker=MARKER, note="first")
     work.apply([], marker=MARKER, note="second")
 
-    assert db.noted(MARKER) == "first"
+    assert db.notes([MARKER]) == ["first"]
 
 
 def test_each_item_of_a_fan_out_has_a_marker_of_its_own(

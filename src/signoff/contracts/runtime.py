@@ -72,8 +72,6 @@ class StepItem:
     value: Any = None
     checkpoint: Checkpoint | None = None
     """The checkpoint of the step, which its items share."""
-    is_new: bool = False
-    """Whether no earlier process has committed its work."""
 
 
 @dataclass(frozen=True)
@@ -171,13 +169,6 @@ class ContractRuntime:
         (note,) = self._notes(database, last, self.marker(ctx, step))
         return note
 
-    def committed_items(self, ctx: EngineContext, step: WorkflowStep) -> frozenset[str]:
-        """Returns the items of a step whose work the database has, although the journal may not."""
-        with self.database() as database:
-            if database is None:
-                return frozenset()
-            return database.committed_items(self.marker(ctx, step))
-
     def check_work(self, ctx: EngineContext) -> None:
         """Raises `StoreError` if the database has lost the run's last work."""
         last = ctx.step_state.get(MARKER)
@@ -249,8 +240,8 @@ class ContractRuntime:
         with self.database() as database:
             key = self.marker(ctx, step, item.name)
             note: str | None = None
-            # A retry looks again: the attempt before it may have been committed although it failed.
-            if database is not None and (ctx.attempt > 1 or not item.is_new):
+            # A process that died, or an attempt that failed, may have committed it all the same.
+            if database is not None:
                 (note,) = database.committed([key])
             performed = await self.perform_in(database, ctx, step, note, item)
         return performed.output
@@ -616,11 +607,9 @@ class ForEach(_Handler):
         self.contract.check_work(ctx)
         items = item_names(self._items(ctx))
         checkpoint = self.contract.checkpoint(ctx, self.step, items)
-        # Asking for all of them at once is a lot quicker than for each.
-        committed = self.contract.committed_items(ctx, self.step)
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
-            item = StepItem(name, items[name], checkpoint, is_new=name not in committed)
+            item = StepItem(name, items[name], checkpoint)
             return await self.contract.perform(inner, self.step, item)
 
         outputs, failures = await self._perform_all(ctx, list(items), one)

@@ -243,11 +243,7 @@ class SafeDatabaseClient:
 
     def done(self, marker: Marker) -> bool:
         """Whether a step's work was committed, by this process or an earlier one."""
-        return self.noted(marker) is not None
-
-    def noted(self, marker: Marker) -> str | None:
-        """Returns the note that was stored with a step's work; None if it was not committed."""
-        return self.notes([marker])[0]
+        return self.notes([marker]) != [None]
 
     def notes(self, markers: Sequence[Marker]) -> list[str | None]:
         """Returns the notes of the work of several steps, each None if it was not committed."""
@@ -255,13 +251,6 @@ class SafeDatabaseClient:
             notes = staging.read_notes(self._db, markers)
             self._db.commit()
         return notes
-
-    def committed_items(self, marker: Marker) -> frozenset[str]:
-        """Returns the items of a step whose work was committed."""
-        with self._lock, transaction(self._db, write=False):
-            items = staging.committed_items(self._db, marker)
-            self._db.commit()
-        return items
 
     def is_alive(self) -> bool:
         """Whether the connection was not lost."""
@@ -619,10 +608,6 @@ class StepSession(Tables):
     def committed(self, keys: Sequence[tuple[str, str, int, str]]) -> list[str | None]:
         """Returns the note of each work that was committed before, else None."""
         return self._client.notes([Marker(*key) for key in keys])
-
-    def committed_items(self, key: tuple[str, str, int, str]) -> frozenset[str]:
-        """Returns the items of a step that were committed before."""
-        return self._client.committed_items(Marker(*key))
 
     def require(self, key: tuple[str, str, int, str]) -> None:
         """Makes `commit` raise `StoreError` if the database does not have this earlier work."""

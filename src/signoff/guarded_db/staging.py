@@ -265,7 +265,6 @@ INSERT INTO {table} (run, step, visit, item, applied_at, note) SELECT ?, ?, ?, ?
 WHERE EXISTS (SELECT 1 FROM {table} WHERE run = ? AND step = ? AND visit = ? AND item = ?)
 ON CONFLICT DO NOTHING RETURNING visit
 """
-_READ_ITEMS = "SELECT item FROM {table} WHERE run = ? AND step = ? AND visit = ?"
 _READ_NOTES = "SELECT run, step, visit, item, note FROM {table} WHERE {these}"
 _LOCK_NUMBER = 0x5160FF
 """The server's lock that is held while the table of markers is created."""
@@ -411,13 +410,6 @@ def read_notes(db: Connection, markers: Sequence[Marker]) -> list[str | None]:
     rows = db.own(_READ_NOTES.format(table=table, these=these), values)
     notes = {Marker(*row[:4]): str(row[4]) for row in rows}
     return [notes.get(marker) for marker in markers]
-
-
-def committed_items(db: Connection, marker: Marker) -> frozenset[str]:
-    """Returns the items of a step whose work was committed before."""
-    table = db.own_table(STEPS)
-    rows = db.own(_READ_ITEMS.format(table=table), list(marker[:3])) if table else []
-    return frozenset(str(item) for (item,) in rows)
 
 
 def runs_since(db: Connection, moment: str) -> tuple[str, ...]:
