@@ -6,15 +6,13 @@ handlers that the engine calls.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from signoff.contracts.checkpoint import (
     BACKUP,
@@ -92,10 +90,6 @@ class ContractRuntime:
     """The definition and the database, which the steps of a workflow share."""
 
     definition: WorkflowDefinition
-    _looked: WeakSet[asyncio.Task[Any]] = field(
-        default_factory=WeakSet, init=False, repr=False, compare=False
-    )
-    """The tasks that drive a run and have looked for work that a dead process may have left."""
 
     def context(
         self,
@@ -160,12 +154,6 @@ class ContractRuntime:
         last = ctx.step_state.get(MARKER)
         if last is not None:
             database.require(last)
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        if ctx.attempt == 1 and task in self._looked:
-            # A run that is resumed gets another task. As long as this one drives it, no other
-            # process can have begun the step; the transaction still checks the last work.
-            return None
-        self._looked.add(task)
         (note,) = self._notes(database, last, self.marker(ctx, step))
         return note
 
