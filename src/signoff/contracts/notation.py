@@ -53,8 +53,8 @@ NOTATION = Notation(
         {"SIGNOFF_DATA_URL": "url"},
         harmless=("keep",),
     ),
-    plan="signoff.contracts.plan:plan",
-    asks="signoff.contracts.plan:asks",
+    plan="signoff.contracts.compile:plan",
+    asks="signoff.contracts.compile:asks",
     resume="signoff.contracts.resuming:resume_context",
     schemas="signoff.contracts:schemas",
     presets=(

@@ -56,6 +56,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import RETRY, Approval, Choice, Request
 from signoff.error_text import lost_work, unmet
 from signoff.errors import StepFailed, StoreError
+from signoff.runtime.amounts import count
 from signoff.runtime.handlers import on_thread, thread_slots
 
 if TYPE_CHECKING:
@@ -471,14 +472,10 @@ async def _ask(ctx: EngineContext, changes: Sequence[Change]) -> None:
 
 def _describe(change: Change) -> str:
     # The statement is shown as a whole: a human must not approve what is not shown.
-    others = f"\nand {_rows(change['others'])} of other tables" if change["others"] else ""
+    others = f"\nand {count(change['others'], 'row')} of other tables" if change["others"] else ""
     values = f"\nvalues: {change['values']}" if change["values"] else ""
-    rows = f"changes {_rows(change['rows'])} of {change['table']}{others}"
+    rows = f"changes {count(change['rows'], 'row')} of {change['table']}{others}"
     return f"{change['statement']}{values}\n{rows}"
-
-
-def _rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number} rows"
 
 
 # The handlers of contract steps: one at a time, several together, or one for every item.

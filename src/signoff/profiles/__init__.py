@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from signoff.profiles.model import WorkflowState as WorkflowState
     from signoff.profiles.model import WriteOp as WriteOp
     from signoff.profiles.model import WritePlan as WritePlan
+    from signoff.profiles.profile import TemplateProfile as TemplateProfile
     from signoff.profiles.profile import WorkflowProfile as WorkflowProfile
+    from signoff.profiles.profile import render_template as render_template
     from signoff.profiles.providers import AIApprovalProvider as AIApprovalProvider
     from signoff.profiles.providers import AIProvider as AIProvider
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from signoff.profiles.providers import StandardsProvider as StandardsProvider
     from signoff.profiles.responses import ReviewMeta as ReviewMeta
     from signoff.profiles.responses import parse_review_meta as parse_review_meta
-    from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
-    from signoff.profiles.template_profile import render_template as render_template
     from signoff.profiles.transitions import Action as Action
     from signoff.profiles.transitions import ApprovalDecision as ApprovalDecision
     from signoff.profiles.transitions import TransitionResult as TransitionResult

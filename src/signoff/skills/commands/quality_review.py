@@ -21,11 +21,13 @@ from signoff.skills.qr import (
     ITERATION_LIMIT,
     PHASE,
     SCRIPT,
+    ItemStatus,
     QRItem,
     QRRecord,
     begin_round,
     qr_file,
     read_record,
+    record,
 )
 from signoff.skills.state import need_state_dir
 
@@ -163,8 +165,6 @@ def qr(
       signoff skill qr DIR/qr-plan-design.json --id errors-1 --status PASS
       signoff skill qr DIR/qr-plan-design.json --id errors-1 --status FAIL --finding "no retry"
     """
-    from signoff.skills.qr import ItemStatus, read_record, record
-
     if (item_id is None) != (status is None) or (finding is not None and item_id is None):
         raise UsageError("--id and --status belong together; --finding needs both")
     if item_id is not None and status is not None:

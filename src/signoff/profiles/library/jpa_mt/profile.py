@@ -15,7 +15,7 @@ from typing import Any
 
 from signoff.errors import UnknownName
 from signoff.profiles.code_files import fenced
-from signoff.profiles.template_profile import TemplateProfile
+from signoff.profiles.profile import TemplateProfile
 
 HERE = Path(__file__).parent
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 from signoff.contracts import define_workflow
-from signoff.contracts.plan import plan
+from signoff.contracts.compile import plan
 
 
 def write(_ctx: Any) -> None:
