@@ -36,7 +36,7 @@ from signoff.core.step import GateOption as EngineOption
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
 from signoff.errors import ConfigError
-from signoff.notation import Ask
+from signoff.notation import Ask, DryRunPlan
 
 NOTATION = "contracts"
 
@@ -456,50 +456,30 @@ def _root_of(name: str) -> Iterator[Path]:
 # The plan of a contract workflow: what performs each step, and which conditions are checked.
 
 
-@dataclass(frozen=True)
-class ContractPlan:
-    """The steps of a run that is not started."""
-
-    steps: Sequence[Mapping[str, Any]]
-    database: str | None
-    columns: Sequence[str] = ("STEP", "DONE BY", "BEFORE", "AFTER")
-    warnings: Sequence[str] = ()
-    """None: it reads no files."""
-
-    @property
-    def rows(self) -> Sequence[Sequence[object]]:
-        """One row for each step."""
-        return [
-            (step["name"], _worker(step), _names(step["before"]), _names(step["after"]))
-            for step in self.steps
-        ]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Notes below the table."""
-        if self.database is None:
-            return []
-        return [f"database: {self.database}; changes are committed only if the conditions hold"]
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The plan as JSON values."""
-        steps = [
-            {
-                "step": step["name"],
-                "worked_by": _worker(step),
-                "preconditions": [each[0] for each in step["before"]],
-                "postconditions": [each[0] for each in step["after"]],
-            }
-            for step in self.steps
-        ]
-        return {"contract": {"database": self.database, "steps": steps}}
-
-
-def plan(workflow: Workflow) -> ContractPlan:
-    """Returns the plan of a workflow."""
+def plan(workflow: Workflow) -> DryRunPlan:
+    """Returns what performs each step, and which conditions are checked."""
     contract = workflow.source["contract"]
-    return ContractPlan(contract["steps"], contract["database"])
+    database, steps = contract["database"], contract["steps"]
+    rows = [
+        (each["name"], _worker(each), _names(each["before"]), _names(each["after"]))
+        for each in steps
+    ]
+    facts = [
+        {
+            "step": each["name"],
+            "worked_by": _worker(each),
+            "preconditions": [condition[0] for condition in each["before"]],
+            "postconditions": [condition[0] for condition in each["after"]],
+        }
+        for each in steps
+    ]
+    note = f"database: {database}; changes are committed only if the conditions hold"
+    return DryRunPlan(
+        ("STEP", "DONE BY", "BEFORE", "AFTER"),
+        rows,
+        [note] if database is not None else [],
+        {"contract": {"database": database, "steps": facts}},
+    )
 
 
 def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:

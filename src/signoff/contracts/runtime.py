@@ -26,7 +26,7 @@ from signoff.contracts.checkpoint import (
     named_value,
 )
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import StepKey, is_backed_up, open_database
+from signoff.contracts.database import StepKey, back_up, is_backed_up, open_database
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
@@ -60,7 +60,7 @@ from signoff.runtime.amounts import count
 from signoff.runtime.handlers import on_thread, thread_slots
 
 if TYPE_CHECKING:
-    from signoff.contracts.database import GuardedDatabase, Proof, StepSession, Tables
+    from signoff.contracts.database import Connections, Proof, StepSession, Tables
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class ContractRuntime:
         )
 
     @cached_property
-    def shared_database(self) -> GuardedDatabase | None:
+    def shared_database(self) -> Connections | None:
         """The database that all steps share."""
         database = self.definition.database
         return open_database(database) if database is not None else None
@@ -183,8 +183,12 @@ class ContractRuntime:
         # Once per run: the state remembers the backup, also after a resume.
         if database is None or not is_backed_up(database) or BACKUP in ctx.step_state:
             return {}
+        # A retry reuses the backup of the first attempt; more of them would push older ones out.
+        take = partial(back_up, database, f"before run {ctx.run}", reuse=ctx.attempt > 1)
         # Items are recorded, so this is not the address, which may contain a password.
-        (backup,) = await ctx.map([ctx.attempt], self._back_up, key="backup", on_failure="keep")
+        (backup,) = await ctx.map(
+            [ctx.attempt], lambda _ctx, _attempt: take(), key="backup", on_failure="keep"
+        )
         if isinstance(backup, Failure):
             raise StoreError(f"the database cannot be backed up: {backup.error}")
         return {BACKUP: backup}
@@ -211,12 +215,6 @@ class ContractRuntime:
         """Returns the update that records which work the database must contain from now on."""
         marker = self.marker(ctx, step, key)
         return {} if self.definition.database is None else {MARKER: list(marker)}
-
-    def _back_up(self, ctx: EngineContext, attempt: int) -> str:
-        if self.shared_database is None:
-            return ""
-        # A retry reuses the backup of the first attempt; more of them would push older ones out.
-        return self.shared_database.back_up(f"before run {ctx.run}", reuse=attempt > 1)
 
     async def perform(
         self, ctx: EngineContext, step: WorkflowStep, item: StepItem | None = None

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from signoff.errors import NotAllowed, StepFailed, UsageError
@@ -422,6 +421,10 @@ class Connections:
         self._waiting: list[_Waiting] = []
         """The work of the steps that write or wait for their turn."""
 
+    def begin(self) -> StepSession:
+        """Returns the database for one attempt at a step."""
+        return StepSession(self)
+
     def reader(self) -> SafeDatabaseClient:
         """Returns the shared connection for reading."""
         with self._lock:
@@ -537,37 +540,6 @@ class Connections:
         except OSError:
             return None
         return (stat.st_dev, stat.st_ino) if stat is not None else None
-
-
-class GuardedDatabase:
-    """The database of one workflow; its steps share the connections."""
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        address: str,
-        backups: str | None,
-        keep: int,
-    ) -> None:
-        """`address` is for backups, which need one even if a function returns connections."""
-        self._address = address
-        self._backups = Path(backups) if backups else None
-        self._keep = keep
-        self._connections = Connections(source)
-
-    def begin(self) -> StepSession:
-        """Returns the database for one attempt at a step."""
-        return StepSession(self._connections)
-
-    def back_up(self, reason: str, *, reuse: bool) -> str:
-        """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
-        from signoff.guarded_db.upkeep import Origin, Upkeep
-
-        upkeep = Upkeep(self._address, backups=self._backups, keep=self._keep)
-        existing = upkeep.backups() if reuse else ()
-        found = next((backup.id for backup in existing if backup.reason == reason), None)
-        return found or upkeep.backup(reason, origin=Origin.RUN).id
 
 
 class StepSession(Tables):

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from signoff.cli.entry import run_command
-from signoff.cli.options import CliCommand
+from signoff.cli.options import CliCommand, debug_option, json_option
 from signoff.core.one_line import one_line
 from signoff.documents.control_characters import escape_controls, json_text
 from signoff.documents.named_texts import read_texts
@@ -147,7 +147,8 @@ def _names(item: QRItem) -> dict[str, str]:
               help="The result.")  # fmt: skip
 @click.option("--finding", metavar="TEXT", help="What is wrong, if it failed.")
 @click.option("--group", metavar="GROUP", help="Only the items of this group.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
+@debug_option
 def qr(
     file: Path,
     item_id: str | None,
