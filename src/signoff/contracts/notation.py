@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.notation import (
-    Command,
-    Notation,
-    NotationOption,
-    OptionKind,
-    Preset,
-    SettingsSection,
-)
+from signoff.notation import Command, Notation, NotationOption, OptionKind, Preset, SettingsSection
 
 KEYS = frozenset({"steps", "type", "initial_step", "initialStep"})
 """Any of these at the top of a file makes it a contract."""

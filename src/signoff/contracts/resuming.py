@@ -6,11 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from signoff.contracts.checkpoint import (
-    Checkpoint,
-    checkpoint_of,
-    named_value,
-)
+from signoff.contracts.checkpoint import Checkpoint, checkpoint_of, named_value
 from signoff.contracts.model import MAX_RETRIES, ParallelItemResult, PendingRetry
 from signoff.core.run_state import EffectRecord, RunState, Stage
 
