@@ -44,17 +44,8 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import NotTrusted, SignoffError, UnknownName, UsageError
 from signoff.notation import CompileContext
+from signoff.profiles import factories
 from signoff.profiles.compile import DEFAULT_PROVIDER, StandardsSource, unknown_profiles
-from signoff.profiles.factories import (
-    GROUP,
-    AIProviderFactory,
-    ApprovalProviderFactory,
-    StandardsProviderFactory,
-    all_profiles,
-    find_profile,
-    load_profiles,
-    profile_commands,
-)
 from signoff.profiles.notation import NOTATION
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import ROLES
@@ -87,11 +78,11 @@ def list_profiles(out: Output) -> None:
         {
             "name": each.name,
             # Only loading an installed profile would show its own description.
-            "description": each.description or package_summary(GROUP, each.name),
+            "description": each.description or package_summary(factories.GROUP, each.name),
             "origin": each.origin,
             "problem": str(each.problem) if each.problem else None,
         }
-        for each in all_profiles(context_here())
+        for each in factories.all_profiles(context_here())
     ]
     if out.as_json:
         out.json(listed)
@@ -121,7 +112,7 @@ def show(name: str, out: Output) -> None:
       signoff profile show python-module
     """
     context = context_here()
-    profile = find_profile(name, context)
+    profile = factories.find_profile(name, context)
     metadata, section = profile.get_metadata(), ProfilesSection.of(context.settings)
     schema, options = metadata.get("context_schema") or {}, metadata.get("options") or {}
     providers = {role: section.provider_for(role) for role in ROLES.values()}
@@ -198,18 +189,26 @@ def _providers() -> Iterator[dict[str, Any]]:
     from signoff.agents.kinds import MANUAL
     from signoff.app.agents import known_agents
 
-    load_profiles(context_here())
+    factories.load_profiles(context_here())
     agents = known_agents(settings_here().agents)
-    approvers = sorted(set(ApprovalProviderFactory.keys()) - set(agents))
+    approvers = sorted(set(factories.ApprovalProviderFactory.keys()) - set(agents))
     for name, agent in agents.items():
         model = f", model {agent.options['model']}" if agent.options.get("model") else ""
         kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
         kind = "a human" if agent.kind == MANUAL else kind
         yield {"name": name, "kind": "responses, approval", "description": f"{kind}{model}"}
     for factory, keys, kind in (
-        (AIProviderFactory, AIProviderFactory.registered(), "responses, approval"),
-        (ApprovalProviderFactory, approvers, "approval"),
-        (StandardsProviderFactory, StandardsProviderFactory.keys(), "standards"),
+        (
+            factories.AIProviderFactory,
+            factories.AIProviderFactory.registered(),
+            "responses, approval",
+        ),
+        (factories.ApprovalProviderFactory, approvers, "approval"),
+        (
+            factories.StandardsProviderFactory,
+            factories.StandardsProviderFactory.keys(),
+            "standards",
+        ),
     ):
         for key in keys:
             description = getattr(factory.get_class(key), "description", "")
@@ -234,7 +233,7 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
       signoff profile validate standards --profile python-module
     """
     context = context_here()
-    load_profiles(context)
+    factories.load_profiles(context)
     context.trust("")
     checks: list[dict[str, Any]] = []
     if what in ("ai", "all"):
@@ -256,7 +255,7 @@ def _check_ai(settings: Settings, key: str | None) -> Iterator[dict[str, Any]]:
     """Checks one provider of responses, or those that the settings name."""
     from signoff.app.agents import check_agents, known_agents
 
-    registered = AIProviderFactory.registered()
+    registered = factories.AIProviderFactory.registered()
     agents = known_agents(settings.agents)
     if key is not None and agent_name(key) not in (*registered, *agents):
         raise UnknownName("provider", key, [*registered, *agents])
@@ -281,10 +280,10 @@ def _check_standards(
 ) -> Iterator[dict[str, Any]]:
     """Checks the standards of one profile, or of all profiles that can be used."""
     if key is not None:
-        StandardsProviderFactory.get_class(key)
+        factories.StandardsProviderFactory.get_class(key)
     for problem in unknown_profiles(ProfilesSection.of(context.settings), context):
         yield _check("standards", "none", False, str(problem))
-    usable = [each.name for each in all_profiles(context) if each.problem is None]
+    usable = [each.name for each in factories.all_profiles(context) if each.problem is None]
     for name in [profile_name] if profile_name is not None else usable:
         check = _standards_check(name, context)
         if key in (None, check["name"]):
@@ -297,7 +296,7 @@ def _check(kind: str, name: str, ready: bool, detail: str) -> dict[str, Any]:
 
 def _registered_problem(name: str) -> str:
     try:
-        AIProviderFactory.create(name).validate()
+        factories.AIProviderFactory.create(name).validate()
     except Exception as error:  # noqa: BLE001  # a provider may raise anything
         return str(error) or type(error).__name__
     return ""
@@ -307,7 +306,7 @@ def _standards_check(profile_name: str, context: CompileContext) -> dict[str, An
     section = ProfilesSection.of(context.settings)
     name = section.standards_provider or DEFAULT_PROVIDER
     try:
-        profile = find_profile(profile_name, context)
+        profile = factories.find_profile(profile_name, context)
         schema = profile.get_metadata().get("context_schema") or {}
         values = {key: field.get("default") for key, field in schema.items()}
         source = StandardsSource.of(profile_name, profile(), section, values)
@@ -353,7 +352,7 @@ class ProfileGroup(Group):
     def _additional(self, wanted: str | None = None) -> Mapping[str, click.Command]:
         """Returns the commands of profiles; loading stops at the first profile with `wanted`."""
         added = click.Group()
-        for _ in profile_commands(context_here(), added):
+        for _ in factories.profile_commands(context_here(), added):
             if wanted in added.commands:
                 break
         return added.commands
