@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from signoff.runtime.dispatch import parse_questions as parse_questions
     from signoff.skills.commands.step import command_text as command_text
     from signoff.skills.commands.step import format_step as format_step
+    from signoff.skills.commands.step import main as main
     from signoff.skills.discovery import discover_workflows as discover_workflows
-    from signoff.skills.module_main import main as main
     from signoff.skills.qr import QRGate as QRGate
     from signoff.skills.resources import FileResourceProvider as FileResourceProvider
     from signoff.skills.resources import ResourceProvider as ResourceProvider

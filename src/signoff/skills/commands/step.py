@@ -15,7 +15,7 @@ from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from runpy import run_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from warnings import filterwarnings
 
 import click
@@ -30,8 +30,14 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, StepDef
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
+from signoff.discovery import NAME
 from signoff.documents.control_characters import json_text
-from signoff.documents.python_files import describe_failure, extend_import_path, make_importable
+from signoff.documents.python_files import (
+    describe_failure,
+    extend_import_path,
+    make_importable,
+    module_name,
+)
 from signoff.errors import HandlerFailed, Problem, SignoffError, UsageError
 from signoff.runtime.dispatch import (
     BUDGET_RULE,
@@ -501,12 +507,33 @@ def _choice(condition: str, command: NextCommand | None, target: SkillPlace) -> 
     return commands(f"{condition}, run:", command_text(command, target))
 
 
-def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
+def main(workflow: Workflow, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Shows a step of the skill that is defined in the running module, and exits.
+
+    Put this at the end of the module, to run it as `python -m package.module --step 2`:
+
+        if __name__ == "__main__":
+            main(WORKFLOW)
+    """
+    # Python runs such a module under the name `__main__`. Finding the skill by its name would
+    # import it again, and every object in it would exist twice. So the running module is registered
+    # under the name by which it would be imported.
+    module = sys.modules["__main__"]
+    file = Path(module.__file__ or "").resolve()
+    spec = module.__spec__
+    name = spec.name if spec is not None else module_name(file)
+    sys.modules.setdefault(name, module)
+    # Without a spec the module was started by its path, and only the path leads to it from a
+    # printed command.
+    target = f"{name}:{NAME}" if spec is not None else str(file)
+    sys.exit(_run_step(workflow, target, file, sys.argv[1:] if arguments is None else arguments))
+
+
+def _run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
     """Shows a step of a skill by its name, or by `target` if the name does not lead to `file`."""
-    # Sub-agents are told to run the module, and start at its first step.
+    found_by = workflow.name if _is_found(workflow.name, file) else target
     # A sub-agent is told to run a module, and knows nothing of steps yet.
     step = [] if _names_step(arguments) else ["--step", "1"]
-    found_by = workflow.name if _is_found(workflow.name, file) else target
     return run_command([*PROGRAM[1:], found_by, *step, *arguments])
 
 
@@ -556,11 +583,15 @@ def script(module: str, arguments: Sequence[str]) -> None:
     # The script sees its arguments as if Python had been started with it.
     sys.argv[1:] = arguments
     try:
-        run_module(module, run_name="__main__", alter_sys=True)
+        ran = run_module(module, run_name="__main__", alter_sys=True)
     except SignoffError:
         raise
     except Exception as error:  # a user's script may raise anything at all
         raise HandlerFailed(f"the script {module} failed: {describe_failure(error)}") from error
+    # Those of the library end without a call of `main`; a sub-agent can follow them all the same.
+    if isinstance(workflow := ran.get(NAME), Workflow):
+        file = Path(ran["__file__"]).resolve()
+        sys.exit(_run_step(workflow, f"{module}:{NAME}", file, arguments))
 
 
 def _exists(module: str) -> bool:
