@@ -86,16 +86,6 @@ class Confirmations:
         return seen
 
 
-def check_same_rows(now: SeenRows, confirmed: SeenRows) -> None:
-    """Raises `NotAllowed` if a change would be made to other rows than were confirmed."""
-    if now != confirmed:
-        raise NotAllowed(
-            f"the rows have changed since they were confirmed ({confirmed.rows} then, "
-            f"{now.rows} now, and {confirmed.others} and {now.others} of other tables); ask for a "
-            "new token"
-        )
-
-
 def confirmation_missing(what: str) -> NotAllowed:
     """Returns the error for a change without a token."""
     return NotAllowed(
@@ -261,7 +251,12 @@ class SafeDatabaseClient:
         confirmed = self._confirmations.redeem(token, statement.allowed.scope, statement.params)
         with self._lock, transaction(self._db, write=True):
             result, seen = self._run_seen(statement)
-            check_same_rows(seen, confirmed)
+            if seen != confirmed:
+                raise NotAllowed(
+                    f"the rows have changed since they were confirmed ({confirmed.rows} then, "
+                    f"{seen.rows} now, and {confirmed.others} and {seen.others} of other tables); "
+                    "ask for a new token"
+                )
             self._db.commit()
         return result
 
