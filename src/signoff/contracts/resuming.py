@@ -1,4 +1,4 @@
-"""A summary of a run for the program or the human that resumes it."""
+"""How far a run and the items of its step are, for the program or the human that resumes it."""
 
 from __future__ import annotations
 

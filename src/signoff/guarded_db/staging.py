@@ -1,4 +1,4 @@
-"""Applies the statements of a step together in one short transaction."""
+"""Applies the statements of a step in one short transaction, if its postconditions hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer and the reviewer as agents of their own, and whether agents are available.
+"""What writers and reviewers are asked, as agents of their own too, and whether they can answer.
 
 `pair` asks agents inside a run. These are for programs that want to talk to one directly.
 """

@@ -1,4 +1,4 @@
-"""What the author of a profile implements."""
+"""What the author of a profile implements, and a base class for prompts that are templates."""
 
 from __future__ import annotations
 

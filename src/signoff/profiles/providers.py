@@ -1,5 +1,6 @@
-"""What providers implement: they respond to prompts, judge files and collect standards.
+"""Providers: what they implement, the approvers that are shipped, and providers as agents.
 
+They respond to prompts, judge files and collect standards.
 Unlike profiles, providers may read files, and an `AIProvider` may write them.
 """
 

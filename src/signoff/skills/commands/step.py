@@ -1,7 +1,8 @@
 """`signoff skill step`: the instructions of one step, and the command for the next, as one page.
 
 The options of a step are the parameters of its skill, so the skill is found first, and the
-command line is parsed with its options then.
+command line is parsed with its options then. The other two ways to get there are at the end: a
+module that shows its own steps (`main`), and `signoff skill script`.
 """
 
 from __future__ import annotations
