@@ -13,8 +13,7 @@ from benchmarks.sample import Figures
 from benchmarks.sizes import Scale
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.guard import Guard
-from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.staging import Committed, Marker
+from signoff.guarded_db.staging import Committed, Marker, Postcondition
 from signoff.guarded_db.verdict import Allowed
 
 SCHEMA = """

@@ -35,8 +35,7 @@ from benchmarks.contract_steps import COUNT, chain, timed
 from benchmarks.stores import DURABLE
 from benchmarks.table import number, table
 from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.staging import Marker
+from signoff.guarded_db.staging import Marker, Postcondition
 
 SCHEMA = """
 CREATE TABLE books (id integer PRIMARY KEY, chapters integer NOT NULL);

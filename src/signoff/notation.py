@@ -163,28 +163,20 @@ class ResumeReport(Protocol):
         """All of it for programs, as JSON values."""
 
 
-class DryRunPlan(Protocol):
+@dataclass(frozen=True)
+class DryRunPlan:
     """What a notation reports about a dry run, built from the workflow."""
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """Headings of a table."""
-
-    @property
-    def rows(self) -> Sequence[Sequence[object]]:
-        """The rows of the table."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What the table leaves out."""
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What is odd about the files that a run would read."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The same for programs: more fields of `run --dry-run --json`."""
+    columns: Sequence[str]
+    """Headings of a table."""
+    rows: Sequence[Sequence[object]]
+    """The rows of the table."""
+    notes: Sequence[str]
+    """What the table leaves out."""
+    facts: Mapping[str, Any]
+    """The same for programs: more fields of `run --dry-run --json`."""
+    warnings: Sequence[str] = ()
+    """What is odd about the files that a run would read."""
 
 
 def _agents_without_settings() -> Mapping[str, KnownAgent]:

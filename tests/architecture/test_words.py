@@ -37,7 +37,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/__init__.py": "the name of a class",
         "signoff/app/": HUMAN,
         "signoff/cli/": HUMAN,
-        "signoff/contracts/step_transaction.py": HUMAN,
+        "signoff/contracts/runtime.py": HUMAN,
         "signoff/core/": HUMAN,
         "signoff/flows/commands/__init__.py": "names a key of a policy file",
         "signoff/flows/end_view.py": HUMAN,
@@ -61,7 +61,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "iteration": {
         "signoff/contracts/checkpoint.py": "names a value that conditions of contracts read",
-        "signoff/contracts/results.py": "names a value that conditions of contracts read",
         "signoff/core/step.py": "is the parameter of a step that repeats",
         "signoff/flows/end_view.py": FILES,
         "signoff/flows/layout.py": FILES,

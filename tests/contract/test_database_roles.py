@@ -12,8 +12,7 @@ from signoff.cli import main
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.commands import setup_sql
-from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.staging import Committed, Marker
+from signoff.guarded_db.staging import Committed, Marker, Postcondition
 from signoff.remedies import SetUpDatabase
 from tests.contract.library import Library, postgres_library
 from tests.stubs.pgbouncer import program as pgbouncer_program

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import StoreError
-from signoff.guarded_db.postconditions import Postcondition, Tables
-from signoff.guarded_db.staging import Committed, Marker, RolledBack
+from signoff.guarded_db.staging import Committed, Marker, Postcondition, RolledBack, Tables
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer
 

@@ -8,16 +8,30 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import NotAllowed, StoreBusy, StoreError, UsageError
-from signoff.guarded_db import postconditions
+from signoff.guarded_db import staging
 from signoff.guarded_db.client import SafeDatabaseClient, Staged
 from signoff.guarded_db.ports import Row
-from signoff.guarded_db.postconditions import Postcondition, Tables
-from signoff.guarded_db.staging import Committed, Impact, Marker, RolledBack, Unconfirmed
+from signoff.guarded_db.staging import (
+    Committed,
+    Impact,
+    Marker,
+    Postcondition,
+    RolledBack,
+    Tables,
+    Unconfirmed,
+)
 from signoff.guarded_db.verdict import Allowed, StatementKind
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN, NEED_THE_SCHEMA, WIPERS, lines
+from tests.unit.guarded_db.attacks import (
+    ATTACKS,
+    EVERY_ROW,
+    NEED_A_TOKEN,
+    NEED_THE_SCHEMA,
+    WIPERS,
+    lines,
+)
 from tests.unit.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
 
 MARKER = Marker("run-1", "edit", 1)
@@ -251,7 +265,6 @@ def test_a_confirmed_delete_runs_once(db: SafeDatabaseClient, library: Library, 
 @pytest.mark.parametrize(
     ("table", "where"),
     [
-        ("books", "1=1"),
         ("books", "id = 1; DROP TABLE books"),
         ("books; DROP TABLE books; --", "id = 1"),
         ("books -- ", "id = 1"),
@@ -337,14 +350,14 @@ def test_the_note_of_finished_work_is_found_again(db: SafeDatabaseClient, librar
     """After a crash the step's result would be lost although its work is there."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
-    assert db.noted(MARKER) is None
+    assert db.notes([MARKER]) == [None]
 
     work.apply([failing("no", False)], marker=MARKER, note="undone")
-    assert db.noted(MARKER) is None
+    assert db.notes([MARKER]) == [None]
     work.apply([], marker=MARKER, note="first")
     work.apply([], marker=MARKER, note="second")
 
-    assert db.noted(MARKER) == "first"
+    assert db.notes([MARKER]) == ["first"]
 
 
 def test_each_item_of_a_fan_out_has_a_marker_of_its_own(
@@ -439,7 +452,7 @@ def test_a_condition_that_hangs_is_abandoned(
     db: SafeDatabaseClient, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It cannot read the database any more when it wakes up."""
-    monkeypatch.setattr(postconditions, "_GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(staging, "_GRACE_SECONDS", 0.01)
     woken, messages, over = threading.Event(), [], threading.Event()
 
     def hang(view: Tables) -> bool:
@@ -575,24 +588,32 @@ def test_a_confirmation_counts_for_one_statement_with_its_values(
     assert library.titles() == BEFORE
 
 
-UPSERT = (
-    "INSERT INTO books (id, title) SELECT id, 'x' FROM books WHERE id > 0 "
-    "ON CONFLICT (id) DO UPDATE SET title = excluded.title"
-)
-EVERY_ROW = [
-    "UPDATE books SET title = 'x' WHERE id > 0",
-    "UPDATE books SET title = 'x' WHERE price >= 0 OR price IS NULL",
-    "UPDATE books SET title = 'x' WHERE length(coalesce(title, '')) < 1000",
-    "UPDATE books SET title = 'x'",
-    UPSERT,
-]
-
-
-@pytest.mark.parametrize("sql", EVERY_ROW)
-def test_a_change_of_every_row_of_a_table_of_ten_has_to_be_confirmed(
-    db: SafeDatabaseClient, library: Library, sql: str
+def test_a_change_of_every_row_of_a_table_of_ten_is_recognized_by_any_condition(
+    db: SafeDatabaseClient, library: Library
 ) -> None:
     """No list of conditions that are always true is complete, so the rows are counted."""
+    for number in range(8):
+        db.execute("INSERT INTO books (title, price) VALUES (:title, 1)", {"title": f"b{number}"})
+    before = library.titles()
+    through = []
+
+    for sql in lines(EVERY_ROW):
+        try:
+            db.execute(sql)
+        except (NotAllowed, StoreError):
+            # One of the two databases does not know each of them.
+            continue
+        through.append(sql)
+
+    assert through == []
+    assert library.titles() == before
+
+
+def test_a_change_of_every_row_of_a_table_of_ten_has_to_be_confirmed(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """A human sees how many rows there are."""
+    sql = "UPDATE books SET title = 'x' WHERE id > 0"
     titles = [f"book {number}" for number in range(8)]
     for title in titles:
         db.execute("INSERT INTO books (title, price) VALUES (:title, 1)", {"title": title})

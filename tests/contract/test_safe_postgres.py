@@ -8,9 +8,8 @@ import pytest
 
 from signoff.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
 from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.postconditions import Postcondition, Tables
 from signoff.guarded_db.postgres import PostgresConnection, numbered
-from signoff.guarded_db.staging import Committed, Marker, RolledBack
+from signoff.guarded_db.staging import Committed, Marker, Postcondition, RolledBack, Tables
 from signoff.guarded_db.verdict import Allowed, StatementKind
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer

@@ -7,9 +7,15 @@ from typing import Any
 
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.ports import Connection
-from signoff.guarded_db.postconditions import Postcondition, Tables
 from signoff.guarded_db.sources import connect, read_address
-from signoff.guarded_db.staging import Applied, Marker, StepWork, apply_together
+from signoff.guarded_db.staging import (
+    Applied,
+    Marker,
+    Postcondition,
+    StepWork,
+    Tables,
+    apply_together,
+)
 from signoff.guarded_db.verdict import Allowed, Params
 
 MARKER = Marker("run-1", "edit", 1)

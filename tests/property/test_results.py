@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signoff.contracts.checkpoint import RESERVED, AmbiguousName, named_update, result_names
 from signoff.contracts.model import WorkflowStep
-from signoff.contracts.results import RESERVED, AmbiguousName, named_update, result_names
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {}, "b": {}}}
 STEPS = {

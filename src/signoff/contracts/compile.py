@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sysconfig
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import PurePath
+from importlib.util import find_spec, resolve_name
+from pathlib import Path, PurePath
 from typing import Any
 
-from signoff.contracts.checkpoint import HINT, checkpoint_of, shown_value
+from signoff.contracts.checkpoint import COMPLETED, HINT, RESULTS, checkpoint_of, shown_value
 from signoff.contracts.database import check_address
 from signoff.contracts.model import (
     MAX_RETRIES,
@@ -22,18 +25,18 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.results import COMPLETED, RESULTS
-from signoff.contracts.runtime import ContractRuntime, Performed
-from signoff.contracts.steps import ForEach, Single, Together
-from signoff.core.code import describe_code
+from signoff.contracts.runtime import ContractRuntime, ForEach, Performed, Single, Together
+from signoff.core.code import describe_code, function_of, parse_module
 from signoff.core.context import StepContext
+from signoff.core.digest import text_digest
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Condition as EngineCondition
 from signoff.core.step import Edge, Gate, StepDef
 from signoff.core.step import GateOption as EngineOption
 from signoff.core.workflow import Workflow
-from signoff.documents.mistakes import Path
+from signoff.documents.mistakes import Path as KeyPath
 from signoff.errors import ConfigError
+from signoff.notation import Ask, DryRunPlan
 
 NOTATION = "contracts"
 
@@ -113,7 +116,7 @@ def _describe_modules(definition: WorkflowDefinition) -> list[list[str]]:
     if not functions:
         return []
     # Most files have expressions only, and need not wait for this.
-    from signoff.contracts.imported_code import describe_modules
+    from signoff.contracts.compile import describe_modules
 
     # A worker that can edit the project must not be able to change what a condition proves.
     return describe_modules(functions)
@@ -186,7 +189,7 @@ def _first_names(definition: WorkflowDefinition, start: str) -> frozenset[str]:
     return frozenset(names - {"item"} - checkpoint_of("", "", start, {}).to_json().keys())
 
 
-def step_checks(step: WorkflowStep) -> Iterator[tuple[Path, Check | str]]:
+def step_checks(step: WorkflowStep) -> Iterator[tuple[KeyPath, Check | str]]:
     """Yields every expression or function of a step, and its key."""
     for key in ("preconditions", "postconditions"):
         for index, condition in enumerate(getattr(step, key)):
@@ -357,3 +360,146 @@ class ConditionCheck:
         return await self.contract.holds(
             before, self.step, condition.check, condition.where, Performed(output)
         )
+
+
+# The modules of the project that conditions use, for the digest of their definition.
+#
+# A worker that can edit files could otherwise weaken a helper of a condition, and the run would
+# continue as if nothing had changed. The module of a condition counts, with all that it imports
+# and these import: each as a whole, without comments and formatting. Installed packages, the
+# standard library and signoff itself are left out: a new release of a library is no change of the
+# definition.
+
+_OTHERS = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+_SIGNOFF = Path(__file__).parents[1]
+
+
+def describe_modules(functions: Iterable[Callable[..., Any]]) -> list[list[str]]:
+    """Returns the name and the digest of each module of the project that functions use."""
+    found: dict[Path, str] = {}
+    for function in functions:
+        names = getattr(function_of(function), "__globals__", {})
+        file, package = names.get("__file__"), names.get("__package__") or ""
+        if file:
+            path = Path(file)
+            # What a module of a package imports is found next to the package.
+            folder = path.parents[len(package.split(".")) if package else 0]
+            _add(path, package, folder, found)
+    # Not by their paths: a project may be moved.
+    return sorted([path.name, digest] for path, digest in found.items())
+
+
+def _add(path: Path, package: str, folder: Path, found: dict[Path, str]) -> None:
+    # Modules may import each other in a circle; each is read once.
+    if path in found or not _is_of_project(path):
+        return
+    try:
+        tree = parse_module(path.read_text("utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return
+    # The parsed form is digested, so that comments and formatting may change under a run.
+    found[path] = text_digest(ast.unparse(tree))
+    for name in _imported(tree, package):
+        for module, its_package in _files_of(name, folder):
+            _add(module, its_package, folder, found)
+
+
+def _is_of_project(path: Path) -> bool:
+    if path.suffix != ".py" or not {"site-packages", "dist-packages"}.isdisjoint(path.parts):
+        return False
+    return not any(path.is_relative_to(other) for other in (_SIGNOFF, *_OTHERS))
+
+
+def _imported(tree: ast.Module, package: str) -> Iterator[str]:
+    """Yields the names of everything that a module imports, some of which are no modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = "." * node.level + (node.module or "")
+            try:
+                module = resolve_name(origin, package)
+            except ImportError:
+                continue
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def _files_of(name: str, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yields the file of a module and of each package that it is in, with their packages.
+
+    A file of the folder comes first: the process may know another project's module by the name.
+    """
+    parts = name.split(".")
+    roots = [folder, *_root_of(parts[0])]
+    for length in range(1, len(parts) + 1):
+        module = ".".join(parts[:length])
+        for path in (root.joinpath(*parts[:length]) for root in roots):
+            if (path / "__init__.py").is_file():
+                yield path / "__init__.py", module
+                break
+            if path.with_name(f"{path.name}.py").is_file():
+                yield path.with_name(f"{path.name}.py"), module.rpartition(".")[0]
+                break
+
+
+def _root_of(name: str) -> Iterator[Path]:
+    """Yields the folder in which Python finds a module, without importing it."""
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return
+    if spec is not None and spec.has_location and spec.origin:
+        path = Path(spec.origin)
+        yield path.parents[1] if spec.submodule_search_locations else path.parent
+
+
+# The plan of a contract workflow: what performs each step, and which conditions are checked.
+
+
+def plan(workflow: Workflow) -> DryRunPlan:
+    """Returns what performs each step, and which conditions are checked."""
+    contract = workflow.source["contract"]
+    database, steps = contract["database"], contract["steps"]
+    rows = [
+        (each["name"], _worker(each), _names(each["before"]), _names(each["after"]))
+        for each in steps
+    ]
+    facts = [
+        {
+            "step": each["name"],
+            "worked_by": _worker(each),
+            "preconditions": [condition[0] for condition in each["before"]],
+            "postconditions": [condition[0] for condition in each["after"]],
+        }
+        for each in steps
+    ]
+    note = f"database: {database}; changes are committed only if the conditions hold"
+    return DryRunPlan(
+        ("STEP", "DONE BY", "BEFORE", "AFTER"),
+        rows,
+        [note] if database is not None else [],
+        {"contract": {"database": database, "steps": facts}},
+    )
+
+
+def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
+    """Returns the agents and roles that a run asks, each with the model that its step names."""
+    steps = workflow.source["contract"]["steps"]
+    return [Ask(step["asks"][1], step["asks"][2]) for step in steps if step["asks"]]
+
+
+def _worker(step: Mapping[str, Any]) -> str:
+    items = f", for each of {step['items']}" if step["items"] else ""
+    match step["command"]:
+        case None:
+            return f"agent {step['asks'][1]}{items}" if step["asks"] else "a human"
+        case [*words]:
+            return f"{' '.join(words)}{items}"
+        case {"name": name}:
+            return f"{name}{items}"
+        case other:
+            return f"{other}{items}"
+
+
+def _names(conditions: Sequence[Sequence[Any]]) -> str:
+    return ", ".join(str(condition[0]) for condition in conditions) or "-"

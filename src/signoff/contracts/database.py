@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from signoff.contracts.model import Database
 
 if TYPE_CHECKING:
-    from signoff.guarded_db.client import GuardedDatabase, StepSession
-    from signoff.guarded_db.postconditions import Tables
+    from signoff.guarded_db.client import Connections, StepSession
+    from signoff.guarded_db.staging import Tables
 
-__all__ = ["GuardedDatabase", "StepKey", "StepSession", "Tables"]
+__all__ = ["Connections", "StepKey", "StepSession", "Tables"]
 """What the other modules name in their signatures; the types are not loaded for that."""
 
 StepKey = tuple[str, str, int, str]
@@ -28,16 +28,25 @@ Proof = tuple[str, Callable[["Tables"], bool], str, bool]
 it is quick, so that other steps can share the transaction."""
 
 
-def open_database(database: Database) -> GuardedDatabase:
+def open_database(database: Database) -> Connections:
     """Returns the database that a definition names; connects when it is first used."""
-    from signoff.guarded_db.client import GuardedDatabase
+    from signoff.guarded_db.client import Connections
 
-    return GuardedDatabase(
-        database.connect or database.url,
-        address=database.url,
-        backups=database.backups,
-        keep=database.keep,
-    )
+    return Connections(database.connect or database.url)
+
+
+def back_up(database: Database, reason: str, *, reuse: bool) -> str:
+    """Returns the id of a new backup; `reuse` takes an existing one with the same reason.
+
+    A database whose connections come from a function is backed up by its address.
+    """
+    from signoff.guarded_db.upkeep import Origin, Upkeep
+
+    folder = Path(database.backups) if database.backups else None
+    upkeep = Upkeep(database.url, backups=folder, keep=database.keep)
+    existing = upkeep.backups() if reuse else ()
+    found = next((backup.id for backup in existing if backup.reason == reason), None)
+    return found or upkeep.backup(reason, origin=Origin.RUN).id
 
 
 def check_address(url: str) -> Path | None:

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from signoff.contracts.checkpoint import is_result_name
+from signoff.contracts.checkpoint import RESULTS, is_result_name
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
 from signoff.contracts.context import StepContext
 from signoff.contracts.contract_file import (
@@ -39,7 +39,6 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.results import RESULTS
 from signoff.contracts.work import VARIABLE
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath

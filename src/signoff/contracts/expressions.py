@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from signoff.contracts.results import OWN_NAMES, RESULTS
+from signoff.contracts.checkpoint import OWN_NAMES, RESULTS
 from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, variables_of
 from signoff.errors import AuthorError, StepFailed
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.notation import (
-    Command,
-    Notation,
-    NotationOption,
-    OptionKind,
-    Preset,
-    SettingsSection,
-)
+from signoff.notation import Command, Notation, NotationOption, OptionKind, Preset, SettingsSection
 
 KEYS = frozenset({"steps", "type", "initial_step", "initialStep"})
 """Any of these at the top of a file makes it a contract."""
@@ -53,8 +46,8 @@ NOTATION = Notation(
         {"SIGNOFF_DATA_URL": "url"},
         harmless=("keep",),
     ),
-    plan="signoff.contracts.plan:plan",
-    asks="signoff.contracts.plan:asks",
+    plan="signoff.contracts.compile:plan",
+    asks="signoff.contracts.compile:asks",
     resume="signoff.contracts.resuming:resume_context",
     schemas="signoff.contracts:schemas",
     presets=(

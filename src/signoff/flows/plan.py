@@ -6,8 +6,8 @@ the first round; the output of scripts and a text that is still to be written ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from signoff.flows.steps.critique import Reading
 from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
 from signoff.flows.steps.refine import revision_prompt
-from signoff.notation import AgentJob, Ask
+from signoff.notation import AgentJob, Ask, DryRunPlan
 from signoff.runtime.amounts import count
 
 JOBS = {
@@ -137,7 +137,6 @@ class FlowPlan:
     flow_warnings: tuple[str, ...] = ()
     """Only for programs, since every start of a run prints them anyway."""
     verify: VerifyConfig | None = None
-    columns: Sequence[str] = field(default=COLUMNS)
 
     @property
     def rows(self) -> list[tuple[object, ...]]:
@@ -234,6 +233,12 @@ class FlowPlan:
         """Whether an agent is asked for nothing but fixes."""
         kinds = {each.step.step for each in self.steps if agent in each.agents}
         return kinds == {StepKind.REFINE}
+
+
+def dry_run(workflow: Workflow) -> DryRunPlan:
+    """Returns the same as `run --dry-run` shows it."""
+    planned = plan(workflow)
+    return DryRunPlan(COLUMNS, planned.rows, planned.notes, planned.facts, planned.warnings)
 
 
 def plan(workflow: Workflow) -> FlowPlan:

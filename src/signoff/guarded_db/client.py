@@ -10,28 +10,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from signoff.errors import NotAllowed, StepFailed, UsageError
 from signoff.guarded_db import staging
 from signoff.guarded_db.guard import Guard
 from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
-from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition, Reader, Tables
 from signoff.guarded_db.sources import Address, Source, connect, read_source
-from signoff.guarded_db.staging import (
-    Applied,
-    Impact,
-    Marker,
-    RolledBack,
-    Statement,
-    StepWork,
-    Unconfirmed,
-    must_confirm,
-    rows_digest,
-    run_checked,
-    run_counted,
-)
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind, quoted_table
 
 # Tokens that allow one particular change, once, for a short time, of the rows that were seen.
@@ -101,16 +86,6 @@ class Confirmations:
         return seen
 
 
-def check_same_rows(now: SeenRows, confirmed: SeenRows) -> None:
-    """Raises `NotAllowed` if a change would be made to other rows than were confirmed."""
-    if now != confirmed:
-        raise NotAllowed(
-            f"the rows have changed since they were confirmed ({confirmed.rows} then, "
-            f"{now.rows} now, and {confirmed.others} and {now.others} of other tables); ask for a "
-            "new token"
-        )
-
-
 def confirmation_missing(what: str) -> NotAllowed:
     """Returns the error for a change without a token."""
     return NotAllowed(
@@ -177,16 +152,16 @@ class SafeDatabaseClient:
         A DELETE, and a statement that changes every row of a table of ten or more, needs
         `confirm=`, the token from `get_confirmation()`.
         """
-        statement = Statement(sql, params, self._guard.check(sql))
+        statement = staging.Statement(sql, params, self._guard.check(sql))
         allowed = statement.allowed
         if confirm is not None:
             return self._execute_confirmed(statement, str(confirm))
-        if must_confirm(allowed):
+        if staging.must_confirm(allowed):
             raise confirmation_missing(allowed.kind.upper())
         if allowed.kind is StatementKind.READ:
             return StatementResult(self.query(sql, params), 0)
         with self._lock, transaction(self._db, write=True):
-            result, needs_confirmation = run_checked(self._db, statement)
+            result, needs_confirmation = staging.run_checked(self._db, statement)
             if needs_confirmation:
                 raise confirmation_missing(f"a change of every row of {allowed.table}")
             self._db.commit()
@@ -198,7 +173,7 @@ class SafeDatabaseClient:
         The token is valid once, for 30 seconds, for this statement with these values, and as long
         as it changes the same rows.
         """
-        statement = Statement(sql, params, self._guard.check(sql))
+        statement = staging.Statement(sql, params, self._guard.check(sql))
         if statement.allowed.kind in (StatementKind.READ, StatementKind.LOCK):
             raise UsageError("a statement that changes nothing needs no confirmation")
         with self._lock, transaction(self._db, write=True):
@@ -234,31 +209,20 @@ class SafeDatabaseClient:
         """Returns an empty collection of statements for one step."""
         return Staged(self)
 
-    def read_only(self) -> Tables:
+    def read_only(self) -> staging.Tables:
         """Returns a view for conditions, through which nothing can be changed."""
-        return Tables(self.query)
+        return staging.Tables(self.query)
 
-    def done(self, marker: Marker) -> bool:
+    def done(self, marker: staging.Marker) -> bool:
         """Whether a step's work was committed, by this process or an earlier one."""
-        return self.noted(marker) is not None
+        return self.notes([marker]) != [None]
 
-    def noted(self, marker: Marker) -> str | None:
-        """Returns the note that was stored with a step's work; None if it was not committed."""
-        return self.notes([marker])[0]
-
-    def notes(self, markers: Sequence[Marker]) -> list[str | None]:
+    def notes(self, markers: Sequence[staging.Marker]) -> list[str | None]:
         """Returns the notes of the work of several steps, each None if it was not committed."""
         with self._lock, transaction(self._db, write=False):
             notes = staging.read_notes(self._db, markers)
             self._db.commit()
         return notes
-
-    def committed_items(self, marker: Marker) -> frozenset[str]:
-        """Returns the items of a step whose work was committed."""
-        with self._lock, transaction(self._db, write=False):
-            items = staging.committed_items(self._db, marker)
-            self._db.commit()
-        return items
 
     def is_alive(self) -> bool:
         """Whether the connection was not lost."""
@@ -283,30 +247,35 @@ class SafeDatabaseClient:
         """Closes the client."""
         self.close()
 
-    def _execute_confirmed(self, statement: Statement, token: str) -> StatementResult:
+    def _execute_confirmed(self, statement: staging.Statement, token: str) -> StatementResult:
         confirmed = self._confirmations.redeem(token, statement.allowed.scope, statement.params)
         with self._lock, transaction(self._db, write=True):
             result, seen = self._run_seen(statement)
-            check_same_rows(seen, confirmed)
+            if seen != confirmed:
+                raise NotAllowed(
+                    f"the rows have changed since they were confirmed ({confirmed.rows} then, "
+                    f"{seen.rows} now, and {confirmed.others} and {seen.others} of other tables); "
+                    "ask for a new token"
+                )
             self._db.commit()
         return result
 
-    def _run_seen(self, statement: Statement) -> tuple[StatementResult, SeenRows]:
+    def _run_seen(self, statement: staging.Statement) -> tuple[StatementResult, SeenRows]:
         """Runs a change and returns what is needed to recognize its rows."""
         returning = f"{statement.sql.rstrip().rstrip(';')}\nRETURNING *"
         verdict = self._guard.verdict(returning)
         # A statement that returns something already, or a search index, which cannot.
         if not isinstance(verdict, Allowed) or not self._db.can_return(statement.allowed.table):
-            result, impact, _needed = run_counted(self._db, statement)
-            digest = rows_digest(result) if result.rows else ""
+            result, impact, _needed = staging.run_counted(self._db, statement)
+            digest = staging.rows_digest(result) if result.rows else ""
             return result, SeenRows(impact.rows, impact.others, digest)
         longer = replace(statement, sql=returning, allowed=verdict)
-        result, impact, _needed = run_counted(self._db, longer)
-        seen = SeenRows(impact.rows, impact.others, rows_digest(result))
+        result, impact, _needed = staging.run_counted(self._db, longer)
+        seen = SeenRows(impact.rows, impact.others, staging.rows_digest(result))
         return StatementResult((), result.changed), seen
 
     def _delete(self, table: str, where: str) -> str:
-        """Returns the statement, if there is such a table and the condition selects rows."""
+        """Returns the statement, if there is such a table."""
         with self._lock, transaction(self._db, write=False):
             exists = self._db.has_table(table)
             self._db.commit()
@@ -314,10 +283,7 @@ class SafeDatabaseClient:
             raise NotAllowed(f"there is no table {table!r}; give the name of one, without quotes")
         # The name is quoted, so that no part of it is read as SQL. The condition is SQL, and is
         # checked like any other statement.
-        sql = f"DELETE FROM {quoted_table(table)} WHERE {where}"  # noqa: S608
-        if self._guard.check(sql).every_row:
-            raise NotAllowed("DELETE with a condition that is true for every row is refused here")
-        return sql
+        return f"DELETE FROM {quoted_table(table)} WHERE {where}"  # noqa: S608
 
 
 class Staged:
@@ -325,19 +291,21 @@ class Staged:
 
     def __init__(self, client: SafeDatabaseClient) -> None:
         self._client = client
-        self._statements: list[Statement] = []
+        self._statements: list[staging.Statement] = []
 
     def stage(self, sql: str, params: Params = ()) -> None:
         """Adds a statement; raises `NotAllowed` if it may not run.
 
         One that needs a confirmation is accepted here; `apply` does not run it without one.
         """
-        statement = Statement(sql, params, self._client._guard.check(sql))
+        statement = staging.Statement(sql, params, self._client._guard.check(sql))
         if statement.allowed.kind is StatementKind.READ:
             raise UsageError("a staged statement must change something; read with query() instead")
         self._statements.append(statement)
 
-    def measure(self, *, by: SafeDatabaseClient | None = None) -> tuple[Impact, ...] | RolledBack:
+    def measure(
+        self, *, by: SafeDatabaseClient | None = None
+    ) -> tuple[staging.Impact, ...] | staging.RolledBack:
         """Returns what the statements that need a confirmation would change, without changing it.
 
         `by` is another client, for the transaction itself.
@@ -348,14 +316,14 @@ class Staged:
 
     def apply(
         self,
-        postconditions: Sequence[Postcondition],
+        postconditions: Sequence[staging.Postcondition],
         *,
-        marker: tuple[str, str, int] | Marker,
-        seconds: float = CONDITION_SECONDS,
+        marker: tuple[str, str, int] | staging.Marker,
+        seconds: float = staging.CONDITION_SECONDS,
         note: str = "",
-        confirmed: Sequence[Impact] = (),
-        after: Marker | None = None,
-    ) -> Applied:
+        confirmed: Sequence[staging.Impact] = (),
+        after: staging.Marker | None = None,
+    ) -> staging.Applied:
         """Applies all in one transaction, which is committed only if every postcondition holds.
 
         If the database has the marker already, the work was done before and nothing happens. The
@@ -363,8 +331,14 @@ class Staged:
         `confirmed`, with as many rows as it changes now; `measure` returns these. `after` is
         earlier work; raises `StoreError` if the database does not have it.
         """
-        work = StepWork(
-            self._statements, postconditions, Marker(*marker), seconds, note, confirmed, after
+        work = staging.StepWork(
+            self._statements,
+            postconditions,
+            staging.Marker(*marker),
+            seconds,
+            note,
+            confirmed,
+            after,
         )
         return _apply_each(self._client, [work])[0]
 
@@ -373,7 +347,9 @@ class Staged:
         return len(self._statements)
 
 
-def _apply_each(client: SafeDatabaseClient, works: Sequence[StepWork]) -> Sequence[Applied]:
+def _apply_each(
+    client: SafeDatabaseClient, works: Sequence[staging.StepWork]
+) -> Sequence[staging.Applied]:
     """Applies work, that of several steps with one commit."""
     # One transaction at a time on this connection; another thread's read would become part of it.
     with client._lock:
@@ -383,7 +359,7 @@ def _apply_each(client: SafeDatabaseClient, works: Sequence[StepWork]) -> Sequen
         return staging.apply_together(client._db, reader, works)
 
 
-def _reader(db: Connection, guard: Guard) -> Reader:
+def _reader(db: Connection, guard: Guard) -> staging.Reader:
     def read(sql: str, params: Params) -> tuple[Row, ...]:
         return db.run(sql, params, _check_read(guard, sql)).rows
 
@@ -405,8 +381,8 @@ MOST_TOGETHER = 32
 class _Waiting:
     """The work of one step, and how it ended."""
 
-    work: StepWork
-    end: Applied | None = None
+    work: staging.StepWork
+    end: staging.Applied | None = None
 
 
 class Connections:
@@ -432,6 +408,10 @@ class Connections:
         """Held by the step that writes."""
         self._waiting: list[_Waiting] = []
         """The work of the steps that write or wait for their turn."""
+
+    def begin(self) -> StepSession:
+        """Returns the database for one attempt at a step."""
+        return StepSession(self)
 
     def reader(self) -> SafeDatabaseClient:
         """Returns the shared connection for reading."""
@@ -469,7 +449,7 @@ class Connections:
                 # It belongs to the program's own pool, which other threads may wait for.
                 self._close_writer(writer)
 
-    def apply(self, work: StepWork) -> Applied:
+    def apply(self, work: staging.StepWork) -> staging.Applied:
         """Applies work when it is its turn, or waits for another step that does it.
 
         A SQLite file has one writer at a time, and each commit waits for the disk. So the step
@@ -484,7 +464,7 @@ class Connections:
         finally:
             self._waiting.remove(own)
 
-    def _apply_with_others(self, own: _Waiting) -> Applied:
+    def _apply_with_others(self, own: _Waiting) -> staging.Applied:
         group = [own, *self._others(own)]
         with self.writer() as writer:
             if len(group) > 1:
@@ -550,38 +530,7 @@ class Connections:
         return (stat.st_dev, stat.st_ino) if stat is not None else None
 
 
-class GuardedDatabase:
-    """The database of one workflow; its steps share the connections."""
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        address: str,
-        backups: str | None,
-        keep: int,
-    ) -> None:
-        """`address` is for backups, which need one even if a function returns connections."""
-        self._address = address
-        self._backups = Path(backups) if backups else None
-        self._keep = keep
-        self._connections = Connections(source)
-
-    def begin(self) -> StepSession:
-        """Returns the database for one attempt at a step."""
-        return StepSession(self._connections)
-
-    def back_up(self, reason: str, *, reuse: bool) -> str:
-        """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
-        from signoff.guarded_db.upkeep import Origin, Upkeep
-
-        upkeep = Upkeep(self._address, backups=self._backups, keep=self._keep)
-        existing = upkeep.backups() if reuse else ()
-        found = next((backup.id for backup in existing if backup.reason == reason), None)
-        return found or upkeep.backup(reason, origin=Origin.RUN).id
-
-
-class StepSession(Tables):
+class StepSession(staging.Tables):
     """The database during one attempt at a step."""
 
     def __init__(self, connections: Connections) -> None:
@@ -589,7 +538,7 @@ class StepSession(Tables):
         self._client = connections.lease()
         super().__init__(self._client.query)
         self._staged = self._client.staged()
-        self._required: Marker | None = None
+        self._required: staging.Marker | None = None
 
     def close(self) -> None:
         """Ends the use of the shared connection."""
@@ -599,7 +548,7 @@ class StepSession(Tables):
         """Adds a statement to the step's work; raises `NotAllowed` if it may not run."""
         self._staged.stage(sql, params)
 
-    def view(self) -> Tables:
+    def view(self) -> staging.Tables:
         """Returns a read-only view."""
         return self._client.read_only()
 
@@ -618,27 +567,23 @@ class StepSession(Tables):
 
     def committed(self, keys: Sequence[tuple[str, str, int, str]]) -> list[str | None]:
         """Returns the note of each work that was committed before, else None."""
-        return self._client.notes([Marker(*key) for key in keys])
-
-    def committed_items(self, key: tuple[str, str, int, str]) -> frozenset[str]:
-        """Returns the items of a step that were committed before."""
-        return self._client.committed_items(Marker(*key))
+        return self._client.notes([staging.Marker(*key) for key in keys])
 
     def require(self, key: tuple[str, str, int, str]) -> None:
         """Makes `commit` raise `StoreError` if the database does not have this earlier work."""
-        self._required = Marker(*key)
+        self._required = staging.Marker(*key)
 
     def measure(self) -> list[dict[str, Any]]:
         """Returns the changes that a human has to confirm, as JSON values."""
         with self._connections.writer() as writer:
             measured = self._staged.measure(by=writer)
-        if isinstance(measured, RolledBack):
+        if isinstance(measured, staging.RolledBack):
             raise StepFailed(str(measured))
         return [impact.to_json() for impact in measured]
 
     def commit(
         self,
-        proofs: Sequence[tuple[str, Callable[[Tables], bool], str, bool]],
+        proofs: Sequence[tuple[str, Callable[[staging.Tables], bool], str, bool]],
         key: tuple[str, str, int, str],
         note: str = "",
         confirmed: Sequence[Mapping[str, Any]] = (),
@@ -648,20 +593,20 @@ class StepSession(Tables):
         Returns the note in the database: an earlier attempt's if that was committed first. None
         means that nothing was changed, because a change has to be confirmed.
         """
-        conditions = [Postcondition(*proof) for proof in proofs]
-        impacts = [Impact(**each) for each in confirmed]
-        work = StepWork(
+        conditions = [staging.Postcondition(*proof) for proof in proofs]
+        impacts = [staging.Impact(**each) for each in confirmed]
+        work = staging.StepWork(
             self._staged._statements,
             conditions,
-            Marker(*key),
+            staging.Marker(*key),
             note=note,
             confirmed=impacts,
             after=self._required,
         )
         applied = self._connections.apply(work)
-        if isinstance(applied, RolledBack):
+        if isinstance(applied, staging.RolledBack):
             raise StepFailed(str(applied))
-        if isinstance(applied, Unconfirmed):
+        if isinstance(applied, staging.Unconfirmed):
             return None
         return self.committed([key])[0] or note if applied.already else note
 

@@ -15,8 +15,7 @@ from signoff.cli.options import Group, debug_option, json_option, output, output
 from signoff.cli.output import Output
 
 if TYPE_CHECKING:
-    from signoff.guarded_db.migrations import MigrationFile
-    from signoff.guarded_db.upkeep import Backup, Upkeep
+    from signoff.guarded_db.upkeep import Backup, MigrationFile, Upkeep
 
 F = TypeVar("F", bound=Callable[..., Any])
 

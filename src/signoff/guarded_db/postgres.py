@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from signoff.databases import driver, label_of
 from signoff.errors import NotAllowed, StoreBusy, StoreError, WriteFailed
-from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.guard import named_parameters
 from signoff.guarded_db.ports import (
     FailedTransactionError,
@@ -27,6 +26,7 @@ from signoff.guarded_db.ports import (
     given_back,
 )
 from signoff.guarded_db.verdict import (
+    ALLOWED,
     OWN_SCHEMA,
     Allowed,
     Dialect,

@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 
 from signoff.databases import translate_errors
 from signoff.errors import NotAllowed, OperatorError, StoreError, UsageError
-from signoff.guarded_db.functions import ALLOWED
 from signoff.guarded_db.ports import (
     MOST_RESULT_BYTES,
     ResultSize,
@@ -32,7 +31,7 @@ from signoff.guarded_db.ports import (
     given_back,
     result_too_large,
 )
-from signoff.guarded_db.verdict import OWN_TABLES, Allowed, Dialect, Params, StatementKind
+from signoff.guarded_db.verdict import ALLOWED, OWN_TABLES, Allowed, Dialect, Params, StatementKind
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for a lock of another process."""

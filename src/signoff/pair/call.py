@@ -19,8 +19,7 @@ from signoff.app.agents import build_agents
 from signoff.errors import Problem
 from signoff.notation import CompileContext
 from signoff.pair.agents import check_pair
-from signoff.pair.config import project_context
-from signoff.pair.presets import OLLAMA, PHRASE_VERDICT
+from signoff.pair.config import OLLAMA, PHRASE_VERDICT, project_context
 from signoff.pair.session import (
     AgentError,
     AgentRole,

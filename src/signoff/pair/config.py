@@ -7,11 +7,13 @@ All mistakes of all layers are reported together, each with where its value come
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -28,11 +30,10 @@ from signoff.agents.base import KnownAgent
 from signoff.agents.http import parse_base_url
 from signoff.agents.ollama import BASE_URL, OllamaModel, parse_ollama_host
 from signoff.documents.mistakes import ADVICE, mistakes_of
+from signoff.documents.named_texts import read_texts
 from signoff.documents.sections import FileSection
 from signoff.errors import ConfigError, Problem, UnknownName
 from signoff.notation import CompileContext
-from signoff.pair.checks import parse_check
-from signoff.pair.presets import OLLAMA, PRESETS
 from signoff.pair.session import ConfigurationError
 from signoff.review.similarity import ALIKE
 from signoff.runtime.home_folder import FOLDER, VARIABLE
@@ -40,6 +41,84 @@ from signoff.runtime.ports import Agent, Capabilities
 
 if TYPE_CHECKING:
     from signoff.app.settings import Settings
+
+
+# The presets of pairs, as data: their defaults; the system prompts are in `presets.md`.
+
+
+PHRASE_VERDICT = "phrase"
+STRUCTURED_VERDICT = "structured"
+VERDICTS = (PHRASE_VERDICT, STRUCTURED_VERDICT)
+
+OLLAMA = "ollama"
+"""The agent that gets the configuration of pairs: its server, model, temperature and tokens."""
+
+# The reviewers' text names the phrase of `approval_phrase`, word for word: with any other one, no
+# reply of theirs would approve.
+_TEXTS = read_texts(Path(__file__).with_name("presets.md"))
+
+
+@dataclass(frozen=True)
+class PairPreset:
+    """What a pair writes, and how it is asked for and reviewed."""
+
+    name: str
+    summary: str
+    noun: str
+    """What is written."""
+    writer_system: str
+    reviewer_system: str
+    request: str
+    """The writer's prompt; `{task}` is what the user wants."""
+    review_request: str
+    """How the reviewer's prompt begins; `{text}` is what was written."""
+    feedback_heading: str
+    """What introduces the remarks of the reviewers in the writer's prompt."""
+    verdict: str
+    """How reviewers decide unless the user chooses: by the phrase, or with an object."""
+    agent: str = ""
+    """The writer and the reviewer unless the user names some; empty for the project's default."""
+    longest_task: int | None = None
+    """Characters."""
+    longest_text: int | None = None
+    """Characters; a longer text is sent back to the writer once."""
+    max_tokens: int | None = None
+    """Tokens of an answer unless they are configured; None leaves that to the agent."""
+    one_paragraph: bool = False
+    """Whether only the first paragraph is the text: small models explain it in further ones."""
+
+
+SLOGAN = PairPreset(
+    name="slogan",
+    summary="a slogan for a product",
+    noun="slogan",
+    writer_system=_TEXTS["slogan-writer"],
+    reviewer_system=_TEXTS["slogan-reviewer"],
+    request="Create a slogan for: {task}",
+    review_request="Please review this slogan: {text}",
+    feedback_heading="Previous feedback:",
+    verdict=PHRASE_VERDICT,
+    agent=OLLAMA,
+    longest_task=500,
+    longest_text=500,
+    max_tokens=100,
+    one_paragraph=True,
+)
+
+TEXT = PairPreset(
+    name="text",
+    summary="any short text, by a task that reaches the writer unchanged",
+    noun="text",
+    writer_system=_TEXTS["text-writer"],
+    reviewer_system=_TEXTS["text-reviewer"],
+    request="{task}",
+    review_request="Please review this text: {text}",
+    feedback_heading="Remarks of the reviewers about your previous version:",
+    verdict=STRUCTURED_VERDICT,
+)
+
+PRESETS: Mapping[str, PairPreset] = {each.name: each for each in (SLOGAN, TEXT)}
+
 
 C = TypeVar("C", bound="OllamaConfig")
 
@@ -393,3 +472,63 @@ class _Seating:
             takes_seed=can.seeds,
             is_check=can.deterministic,
         )
+
+
+# Checks that work beside the reviewers, or without one: pure functions of a text.
+
+
+TextCheck: TypeAlias = Callable[[str], str]
+"""Returns what is wrong with a text; empty if nothing."""
+
+
+def parse_check(rule: str) -> TextCheck:
+    """Returns the check that a rule such as `words=8` names; raises `ValueError` for any other."""
+    name, separator, value = (part.strip() for part in rule.partition("="))
+    if name not in _KINDS or not separator or not value:
+        valid = ", ".join(f"{kind}={example}" for kind, (_, example) in _KINDS.items())
+        raise ValueError(f"{rule!r} is not a check (valid: {valid})")
+    make, _ = _KINDS[name]
+    return make(value)
+
+
+def _at_most(noun: str, count: Callable[[str], int]) -> Callable[[str], TextCheck]:
+    def make(value: str) -> TextCheck:
+        if not value.isascii() or not value.isdigit() or int(value) < 1:
+            raise ValueError(f"{noun}s={value}: must be a whole number from 1")
+        most = int(value)
+
+        def problem(text: str) -> str:
+            number = count(text)
+            plural = "" if most == 1 else "s"
+            return f"It has {number} {noun}s; use at most {most} {noun}{plural}." * (number > most)
+
+        return problem
+
+    return make
+
+
+def _contains(value: str) -> TextCheck:
+    found = _finder(value)
+    return lambda text: "" if found(text) else f'It does not contain "{value}"; add it.'
+
+
+def _avoids(value: str) -> TextCheck:
+    found = _finder(value)
+    return lambda text: f'It contains "{value}"; leave it out.' if found(text) else ""
+
+
+def _finder(value: str) -> Callable[[str], bool]:
+    """Returns a search for whole words, in any case and with any blanks between them."""
+    # Whole words only: a slogan with "waterproof" does not contain "water".
+    words = r"\s+".join(map(re.escape, value.casefold().split()))
+    pattern = re.compile(rf"(?<!\w){words}(?!\w)")
+    return lambda text: pattern.search(text.casefold()) is not None
+
+
+_KINDS: Mapping[str, tuple[Callable[[str], TextCheck], str]] = {
+    "words": (_at_most("word", lambda text: len(text.split())), "8"),
+    "characters": (_at_most("character", len), "60"),
+    "lines": (_at_most("line", lambda text: len(text.splitlines())), "1"),
+    "contains": (_contains, "water"),
+    "avoids": (_avoids, "amazing"),
+}

@@ -23,10 +23,18 @@ from signoff.core.words import VERDICT_WORDS
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, AgentError, UnknownName
 from signoff.notation import AgentJob, Ask, CompileContext, RunReport
-from signoff.pair.checks import parse_check
-from signoff.pair.config import SETTINGS, PairConfig, PairSettings, Seat, resolve_settings
-from signoff.pair.presets import OLLAMA, PRESETS, PairPreset
-from signoff.pair.prompts import own_text, reviewer_prompt, writer_prompt
+from signoff.pair.agents import own_text, reviewer_prompt, writer_prompt
+from signoff.pair.config import (
+    OLLAMA,
+    PRESETS,
+    SETTINGS,
+    PairConfig,
+    PairPreset,
+    PairSettings,
+    Seat,
+    parse_check,
+    resolve_settings,
+)
 from signoff.review.reviewer_verdict import (
     NO_FEEDBACK,
     ReviewerVerdict,

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import exported_names
+from signoff._lazy import declared_names
 
 if TYPE_CHECKING:
-    from signoff.profiles.approvers import AIApprovalProvider as AIApprovalProvider
     from signoff.profiles.code_files import find_code_files as find_code_files
     from signoff.profiles.code_files import format_code_files as format_code_files
     from signoff.profiles.factories import AIProviderFactory as AIProviderFactory
@@ -25,15 +24,16 @@ if TYPE_CHECKING:
     from signoff.profiles.model import WorkflowState as WorkflowState
     from signoff.profiles.model import WriteOp as WriteOp
     from signoff.profiles.model import WritePlan as WritePlan
+    from signoff.profiles.profile import TemplateProfile as TemplateProfile
     from signoff.profiles.profile import WorkflowProfile as WorkflowProfile
+    from signoff.profiles.profile import render_template as render_template
+    from signoff.profiles.providers import AIApprovalProvider as AIApprovalProvider
     from signoff.profiles.providers import AIProvider as AIProvider
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
     from signoff.profiles.providers import FsAbility as FsAbility
     from signoff.profiles.providers import StandardsProvider as StandardsProvider
-    from signoff.profiles.review_meta import ReviewMeta as ReviewMeta
-    from signoff.profiles.review_meta import parse_review_meta as parse_review_meta
-    from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
-    from signoff.profiles.template_profile import render_template as render_template
+    from signoff.profiles.responses import ReviewMeta as ReviewMeta
+    from signoff.profiles.responses import parse_review_meta as parse_review_meta
     from signoff.profiles.transitions import Action as Action
     from signoff.profiles.transitions import ApprovalDecision as ApprovalDecision
     from signoff.profiles.transitions import TransitionResult as TransitionResult
@@ -42,23 +42,4 @@ if TYPE_CHECKING:
     from signoff.profiles.transitions import WorkflowStage as WorkflowStage
     from signoff.profiles.transitions import WorkflowStatus as WorkflowStatus
 
-_HOMES = {
-    "signoff.profiles.approvers": "AIApprovalProvider",
-    "signoff.profiles.code_files": "find_code_files format_code_files",
-    "signoff.profiles.factories": (
-        "AIProviderFactory ApprovalProviderFactory ProfileFactory StandardsProviderFactory"
-    ),
-    "signoff.profiles.model": (
-        "AIProviderResult ApprovalResult Artifact PhaseTransition ProcessingResult "
-        "WorkflowState WriteOp WritePlan"
-    ),
-    "signoff.profiles.profile": "WorkflowProfile",
-    "signoff.profiles.providers": "AIProvider ApprovalProvider FsAbility StandardsProvider",
-    "signoff.profiles.review_meta": "ReviewMeta parse_review_meta",
-    "signoff.profiles.template_profile": "TemplateProfile render_template",
-    "signoff.profiles.transitions": (
-        "Action ApprovalDecision TransitionResult TransitionTable WorkflowPhase WorkflowStage "
-        "WorkflowStatus"
-    ),
-}
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = declared_names(__name__)

@@ -22,19 +22,9 @@ from signoff.documents.regular_files import read_regular
 from signoff.error_text import describe_error
 from signoff.errors import ConfigError, InvalidParams, Problem, ProviderError
 from signoff.notation import Ask, CompileContext
-from signoff.profiles import library
-from signoff.profiles.discovery import all_profiles, find_profile, load_profiles
-from signoff.profiles.factories import (
-    AIProviderFactory,
-    ApprovalProviderFactory,
-    InvalidProfile,
-    ProfileRegistry,
-    StandardsProviderFactory,
-)
+from signoff.profiles import factories, library
 from signoff.profiles.profile import WorkflowProfile
-from signoff.profiles.profile_calls import create_profile, create_prompt, standards_config
-from signoff.profiles.provider_agents import ApproverAgent, ProviderAgent
-from signoff.profiles.providers import StandardsProvider
+from signoff.profiles.providers import ApproverAgent, ProviderAgent, StandardsProvider
 from signoff.profiles.session import (
     ITERATION,
     MANUAL,
@@ -44,7 +34,10 @@ from signoff.profiles.session import (
     STANDARDS_PROVIDER_PARAM,
     Session,
     StageRules,
+    create_profile,
+    create_prompt,
     position_of,
+    standards_config,
     step_id,
 )
 from signoff.profiles.settings import SECTION, STAGES, ProfilesSection, agent_name
@@ -75,7 +68,7 @@ is always `iterate`."""
 
 def resolve(name: str, context: CompileContext) -> Workflow:
     """Returns the workflow of a profile's sessions."""
-    profile_class = find_profile(name, context)
+    profile_class = factories.find_profile(name, context)
     metadata = profile_class.get_metadata()
     section = ProfilesSection.of(context.settings)
     where, own = f"{SECTION}.options.{name}", section.options.by_name.get(name, {})
@@ -85,7 +78,7 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     # Both are found before the author's own code runs, so a mistake in a declaration is never
     # reported as an error somewhere inside a profile.
     if problems := [*problems, *mistakes]:
-        raise InvalidProfile(name, problems)
+        raise factories.InvalidProfile(name, problems)
     session = _session(name, create_profile(profile_class, options), section, context)
     agents = _agents(session)
     return Workflow(
@@ -125,14 +118,14 @@ def _session(
     used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards} - {None}
     if not used <= {
         *context.agents,
-        *AIProviderFactory.registered(),
-        *ApprovalProviderFactory.keys(),
-        *StandardsProviderFactory.keys(),
+        *factories.AIProviderFactory.registered(),
+        *factories.ApprovalProviderFactory.keys(),
+        *factories.StandardsProviderFactory.keys(),
     }:
         # Another profile may register what the settings of the project name for all of them.
-        load_profiles(context)
+        factories.load_profiles(context)
     _refuse_unknown(name, section, providers, context)
-    approving = ApprovalProviderFactory.keys()
+    approving = factories.ApprovalProviderFactory.keys()
     # Such an agent would only print the prompt and wait. A session waits for the response file
     # instead, so that its user can work with an editor and a chat window.
     by_hand = frozenset(
@@ -148,8 +141,8 @@ def _session(
     # Agents that the settings name have no such declaration: what they get is decided by the user,
     # at a gate.
     abilities = {
-        key: AIProviderFactory.get_class(key).fs_ability
-        for key in set(providers.values()).intersection(AIProviderFactory.registered())
+        key: factories.AIProviderFactory.get_class(key).fs_ability
+        for key in set(providers.values()).intersection(factories.AIProviderFactory.registered())
     }
     return Session(
         name, profile, providers, rules, by_hand, approvers, section.hash_prompts, abilities
@@ -177,8 +170,8 @@ def _refuse_unknown(
     if context.agent_names is None:
         # A run under way is not affected by what the settings name now.
         return
-    known = {*context.agent_names, *AIProviderFactory.registered()}
-    problems = [*section.unknown_names(known, {*known, *ApprovalProviderFactory.keys()})]
+    known = {*context.agent_names, *factories.AIProviderFactory.registered()}
+    problems = [*section.unknown_names(known, {*known, *factories.ApprovalProviderFactory.keys()})]
     problems += [
         Problem(role, f"unknown provider {provider!r}", f"valid: {', '.join(sorted(known))}")
         for role, provider in providers.items()
@@ -186,7 +179,7 @@ def _refuse_unknown(
     ]
     problems += unknown_profiles(section, context)
     if problems:
-        raise InvalidProfile(name, problems)
+        raise factories.InvalidProfile(name, problems)
 
 
 def _steps(session: Session, max_iterations: int) -> Iterator[StepDef]:
@@ -237,15 +230,15 @@ def _agents(session: Session) -> dict[str, Agent]:
     """Returns the registered providers and approvers that a session uses, as agents."""
     used = {*session.providers.values(), *(rule.approver for rule in session.rules.values())}
     agents: dict[str, Agent] = {
-        key: ProviderAgent(key, _created(AIProviderFactory, key))
-        for key in sorted(used.intersection(AIProviderFactory.registered()))
+        key: ProviderAgent(key, _created(factories.AIProviderFactory, key))
+        for key in sorted(used.intersection(factories.AIProviderFactory.registered()))
     }
     for key, agent in session.approvers.items():
-        agents[agent] = ApproverAgent(key, _created(ApprovalProviderFactory, key))
+        agents[agent] = ApproverAgent(key, _created(factories.ApprovalProviderFactory, key))
     return agents
 
 
-def _created(factory: type[ProfileRegistry[T]], key: str) -> T:
+def _created(factory: type[factories.ProfileRegistry[T]], key: str) -> T:
     try:
         return factory.create(key)
     except Exception as error:
@@ -484,7 +477,9 @@ class StandardsSource:
 
         Relative paths of the configuration start in `folder`.
         """
-        provider = StandardsProviderFactory.create(self.provider, self.config, folder=folder)
+        provider = factories.StandardsProviderFactory.create(
+            self.provider, self.config, folder=folder
+        )
         try:
             provider.validate()
         except ProviderError as error:
@@ -498,7 +493,7 @@ def unknown_profiles(section: ProfilesSection, context: CompileContext) -> Itera
     """Yields a problem for every profile that has standards in the settings and does not exist."""
     if not section.standards.by_name:
         return
-    known = {each.name for each in all_profiles(context)}
+    known = {each.name for each in factories.all_profiles(context)}
     for name in sorted(section.standards.by_name.keys() - known):
         valid = ", ".join(sorted(known))
         yield Problem(_SETTING, f"unknown profile {name!r}", f"valid: {valid}")

@@ -9,10 +9,8 @@ from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Answer, Approval
 from signoff.errors import AgentError, AgentQuota
-from signoff.profiles.approvers import judge_prompt, read_approval
 from signoff.profiles.model import ApprovalResult
-from signoff.profiles.provider_agents import by_hand
-from signoff.profiles.providers import FsAbility
+from signoff.profiles.providers import FsAbility, by_hand, judge_prompt, read_approval
 from signoff.profiles.session import MANUAL, SKIP, Note, Session, SessionState, StageRules, step_id
 from signoff.profiles.transitions import (
     ApprovalDecision,

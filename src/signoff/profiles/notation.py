@@ -19,7 +19,7 @@ NOTATION = Notation(
     label="profile",
     scheme="profile",
     resolve="signoff.profiles.compile:resolve",
-    names="signoff.profiles.discovery:profile_names",
+    names="signoff.profiles.factories:profile_names",
     suffixes=(),
     options=(
         _option("planner", "The provider of the plan.", "AGENT"),

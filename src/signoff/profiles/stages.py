@@ -21,9 +21,8 @@ from signoff.core.step import Result
 from signoff.documents.named_texts import read_texts
 from signoff.profiles.code_files import fenced, format_code_files
 from signoff.profiles.gate import HAND_IN, Rejection, StageGate, Submission
-from signoff.profiles.profile_calls import create_prompt
-from signoff.profiles.provider_agents import by_hand, files_in
-from signoff.profiles.providers import FsAbility
+from signoff.profiles.profile import fill_engine_variables
+from signoff.profiles.providers import FsAbility, by_hand, files_in
 from signoff.profiles.responses import ApprovedResponse, UnusableResponse, provided_text
 from signoff.profiles.session import (
     ITERATION,
@@ -35,11 +34,11 @@ from signoff.profiles.session import (
     Session,
     SessionState,
     code_folder,
+    create_prompt,
     prompt_path,
     revision_issues_path,
     stage_path,
 )
-from signoff.profiles.template_profile import fill_engine_variables
 from signoff.profiles.transitions import WorkflowPhase, WorkflowStage, WorkflowStatus
 
 _TEXTS = Path(__file__).with_name("prompts.md")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import exported_names
+from signoff._lazy import declared_names
 
 if TYPE_CHECKING:
     from signoff.core.args import Arg as Arg
@@ -17,46 +17,27 @@ if TYPE_CHECKING:
     from signoff.core.args import Domain as Domain
     from signoff.core.context import StepContext as StepContext
     from signoff.core.outcome import Outcome as Outcome
+    from signoff.core.questions import UserQuestion as UserQuestion
     from signoff.core.step import StepDef as StepDef
     from signoff.core.step_output import StepOutput as StepOutput
     from signoff.core.workflow import Workflow as Workflow
+    from signoff.runtime.dispatch import SUB_AGENT_QUESTION_FORMAT as SUB_AGENT_QUESTION_FORMAT
     from signoff.runtime.dispatch import AgentRole as AgentRole
     from signoff.runtime.dispatch import Dispatch as Dispatch
-    from signoff.skills.commands.command_text import command_text as command_text
-    from signoff.skills.commands.command_text import format_step as format_step
+    from signoff.runtime.dispatch import parse_questions as parse_questions
+    from signoff.skills.commands.step import command_text as command_text
+    from signoff.skills.commands.step import format_step as format_step
+    from signoff.skills.commands.step import main as main
     from signoff.skills.discovery import discover_workflows as discover_workflows
-    from signoff.skills.module_main import main as main
     from signoff.skills.qr import QRGate as QRGate
-    from signoff.skills.questions import QUESTION_RELAY_HANDLER as QUESTION_RELAY_HANDLER
-    from signoff.skills.questions import SUB_AGENT_QUESTION_FORMAT as SUB_AGENT_QUESTION_FORMAT
-    from signoff.skills.questions import UserQuestion as UserQuestion
-    from signoff.skills.questions import parse_questions as parse_questions
     from signoff.skills.resources import FileResourceProvider as FileResourceProvider
     from signoff.skills.resources import ResourceProvider as ResourceProvider
     from signoff.skills.state import STATE_DIR as STATE_DIR
     from signoff.skills.state import state_directory as state_directory
+    from signoff.skills.types import QUESTION_RELAY_HANDLER as QUESTION_RELAY_HANDLER
     from signoff.skills.types import Confidence as Confidence
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
     from signoff.skills.types import LoopState as LoopState
     from signoff.skills.types import QRStatus as QRStatus
 
-_HOMES = {
-    "signoff.core.args": "Arg BoundedInt ChoiceSet Constant Domain",
-    "signoff.core.context": "StepContext",
-    "signoff.core.outcome": "Outcome",
-    "signoff.core.step": "StepDef",
-    "signoff.core.step_output": "StepOutput",
-    "signoff.core.workflow": "Workflow",
-    "signoff.runtime.dispatch": "AgentRole Dispatch",
-    "signoff.skills.commands.command_text": "command_text format_step",
-    "signoff.skills.discovery": "discover_workflows",
-    "signoff.skills.module_main": "main",
-    "signoff.skills.qr": "QRGate",
-    "signoff.skills.resources": "FileResourceProvider ResourceProvider",
-    "signoff.skills.state": "STATE_DIR state_directory",
-    "signoff.skills.questions": (
-        "QUESTION_RELAY_HANDLER SUB_AGENT_QUESTION_FORMAT UserQuestion parse_questions"
-    ),
-    "signoff.skills.types": "Confidence DocumentAvailability LoopState QRStatus",
-}
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = declared_names(__name__)

@@ -14,20 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from signoff import discovery
 from signoff.core.workflow import Workflow
-from signoff.discovery import (
-    NAME,
-    Definition,
-    DiscoveredWorkflow,
-    Discovery,
-    assigned_value,
-    checked_names,
-    find_definition,
-    load_module,
-    python_files,
-    reading_problem,
-    source_files,
-)
 from signoff.documents.files import display_path
 from signoff.documents.python_files import import_named, make_importable
 from signoff.documents.regular_files import read_regular
@@ -40,7 +28,7 @@ FOLDER = "skills"
 """The folder of the project's own skills in its home."""
 
 _LIBRARY_FOLDER = Path(__file__).with_name("library")
-_MODULE = re.compile(rf"[A-Za-z_][\w.]*:{NAME}")
+_MODULE = re.compile(rf"[A-Za-z_][\w.]*:{discovery.NAME}")
 
 
 class InvalidSkill(InvalidWorkflow):
@@ -56,7 +44,7 @@ class InvalidSkill(InvalidWorkflow):
 
 
 @dataclass(frozen=True)
-class SkillSource(Definition):
+class SkillSource(discovery.Definition):
     """A module that defines a skill, before it is imported.
 
     Its name is empty if its source does not show it.
@@ -91,9 +79,9 @@ class SkillSource(Definition):
         if self.in_library:
             return _workflow_of(import_named(f"{LIBRARY}.{self.path.stem}"))
         self.trust(FOLDER)
-        workflow = load_module(self.path)
+        workflow = discovery.load_module(self.path)
         if workflow is None:
-            raise InvalidSkill(self.name, [Problem(self.origin, f"assigns no {NAME}")])
+            raise InvalidSkill(self.name, [Problem(self.origin, f"assigns no {discovery.NAME}")])
         return workflow
 
 
@@ -138,7 +126,7 @@ def discover_workflows(package: str | Path | ModuleType = LIBRARY) -> Workflows:
     """
     source = package.__name__ if isinstance(package, ModuleType) else str(package)
     problems: list[Problem] = []
-    files = source_files(source, Path.cwd(), problems)
+    files = discovery.source_files(source, Path.cwd(), problems)
     usable = _usable(_named(_read(path.resolve() for path in files)), problems)
     if problems:
         raise InvalidWorkflow(source, problems)
@@ -174,7 +162,9 @@ def find_source(name: str, context: CompileContext) -> SkillSource:
     if all(each.name != name for each in found):
         # Its source may not show the name that it has.
         found = list(_named(found))
-    return find_definition(name, checked_names(found, "skill"), "skill", InvalidSkill)
+    return discovery.find_definition(
+        name, discovery.checked_names(found, "skill"), "skill", InvalidSkill
+    )
 
 
 def skills_folder(context: CompileContext) -> list[Path]:
@@ -227,22 +217,24 @@ def all_skills(context: CompileContext) -> tuple[list[Skill], list[Problem]]:
     return skills, problems
 
 
-def own_skills(context: CompileContext) -> Discovery:
+def own_skills(context: CompileContext) -> discovery.Discovery:
     """Imports the skills in the project's folder, for validation."""
     # Those that the settings name are checked as ordinary workflows.
     skills, problems = all_skills(replace(context, workflows=()))
     own = [each for each in skills if not each.source.in_library]
-    found = tuple(DiscoveredWorkflow(each.workflow, each.source.path) for each in own)
-    return Discovery(found, tuple(problems))
+    found = tuple(discovery.DiscoveredWorkflow(each.workflow, each.source.path) for each in own)
+    return discovery.Discovery(found, tuple(problems))
 
 
 def _sources(
     context: CompileContext, problems: list[Problem] | None = None
 ) -> Iterator[SkillSource]:
     """Yields the skills of all places, each file once."""
-    files = [file for folder in skills_folder(context) for file in python_files(folder)]
+    files = [file for folder in skills_folder(context) for file in discovery.python_files(folder)]
     for source in context.workflows:
-        files += source_files(source, context.root, problems if problems is not None else [])
+        files += discovery.source_files(
+            source, context.root, problems if problems is not None else []
+        )
     own = (path.resolve() for path in files)
     for each in _read(dict.fromkeys((*_library_files(), *own))):
         yield replace(each, trust=context.trust)
@@ -264,7 +256,7 @@ def _read(files: Iterable[Path]) -> Iterator[SkillSource]:
 
 def _usable(sources: Iterable[SkillSource], problems: list[Problem]) -> list[SkillSource]:
     """Returns the skills that can be used; adds to `problems` what is wrong with the others."""
-    found = checked_names(sources, "skill")
+    found = discovery.checked_names(sources, "skill")
     problems += dict.fromkeys(each.problem for each in found if each.problem is not None)
     return [each for each in found if each.problem is None]
 
@@ -272,9 +264,9 @@ def _usable(sources: Iterable[SkillSource], problems: list[Problem]) -> list[Ski
 def _own_source(path: Path) -> SkillSource | None:
     unnamed = SkillSource("", display_path(path), path=path)
     try:
-        value = assigned_value(read_regular(path, None, follow=True).decode("utf-8-sig"))
+        value = discovery.assigned_value(read_regular(path, None, follow=True).decode("utf-8-sig"))
     except (SyntaxError, OSError, ValueError) as error:
-        return replace(unnamed, problem=reading_problem(error, unnamed.origin))
+        return replace(unnamed, problem=discovery.reading_problem(error, unnamed.origin))
     return _described(unnamed, value) if value is not None else None
 
 
@@ -326,8 +318,8 @@ def _from_file(path: Path) -> Workflow:
 
 
 def _workflow_of(module: ModuleType) -> Workflow:
-    value = getattr(module, NAME, None)
+    value = getattr(module, discovery.NAME, None)
     if isinstance(value, Workflow):
         return value
-    what = f"{NAME} is {type(value).__name__}, not a Workflow"
+    what = f"{discovery.NAME} is {type(value).__name__}, not a Workflow"
     raise InvalidWorkflow(module.__name__, [Problem(module.__name__, what)])

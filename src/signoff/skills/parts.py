@@ -27,7 +27,9 @@ from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Handler, StepDef
+from signoff.core.workflow import Workflow
 from signoff.documents.named_texts import named_texts, read_texts
+from signoff.skills.state import STATE_DIR, state_directory
 from signoff.skills.types import Confidence
 
 MAX_ROUNDS = 5
@@ -58,8 +60,10 @@ class _Text(NamedTuple):
 
 @dataclass(frozen=True)
 class SkillTexts:
-    """The texts of a skill by name."""
+    """The texts of a skill by name, and the skill that consists of them."""
 
+    name: str
+    """That of its module, with dashes."""
     texts: Mapping[str, _Text]
 
     @classmethod
@@ -74,7 +78,7 @@ class SkillTexts:
             parts = enumerate(_SHARED.split(text))
             paragraphs = (_filled(shared, each) if n % 2 else each.strip("\n") for n, each in parts)
             texts[name] = _Text(title, tuple(filter(None, paragraphs)))
-        return cls(texts)
+        return cls(Path(module).stem.replace("_", "-"), texts)
 
     @property
     def description(self) -> str:
@@ -98,6 +102,14 @@ class SkillTexts:
         """Returns the step of a text, and where its outcomes lead."""
         title, actions = self.texts[name]
         return StepDef(name, title, actions, handler, following, edits=edits)
+
+    def workflow(self, *steps: StepDef) -> Workflow:
+        """Returns the skill; its task is an input, and so is the directory of its files."""
+        prepare = state_directory(self.name, self.files) if self.files else None
+        inputs = [TASK, STATE_DIR] if prepare is not None else [TASK]
+        return Workflow(
+            self.name, *steps, description=self.description, inputs=inputs, prepare=prepare
+        )
 
 
 def repeat_until(

@@ -30,7 +30,7 @@ from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
 from signoff.discovery import NAME, assigns_workflow
 from signoff.errors import SignoffError, UnknownName, UsageError
-from signoff.skills.commands.command_text import SkillPlace, command_text
+from signoff.skills.commands.step import SkillPlace, command_text
 from signoff.skills.discovery import find_source
 from signoff.skills.stateless import STATE_DIR, iterations, step_at
 

@@ -1,5 +1,6 @@
 """Statements that must not get through, by what they try. `SHARED` holds for both dialects."""
 
+from signoff.guarded_db.staging import must_confirm
 from signoff.guarded_db.verdict import Allowed, Verdict
 
 SHARED = {
@@ -71,27 +72,9 @@ DELETE FROM books RETURNING *
 DELETE FROM books AS b
 DELETE FROM books AS b WHERE b.id = b.id
 UPDATE books SET title = 'gone'
-UPDATE books SET title = 'gone' WHERE 1=1
-UPDATE books SET title = 'gone' WHERE true
-UPDATE books SET title = 'gone' WHERE title = title
-UPDATE books SET title = 'gone' WHERE id >= id
-UPDATE books SET title = 'gone' WHERE id = 1 OR 2 = 2
-UPDATE books SET title = 'gone' WHERE (id = 1) OR (NOT (id = 1))
-UPDATE books SET title = 'gone' WHERE id = 1 OR (id = 2 OR 1=1)
-UPDATE books SET title = 'gone' WHERE 1=1 AND 2=2
-UPDATE books SET title = 'gone' WHERE id = id AND title = title
 UPDATE books SET title = 'gone' RETURNING id
 UPDATE books SET title = 'gone' FROM chapters
-UPDATE books SET title = 'gone' FROM chapters WHERE chapters.id = 1
-UPDATE books SET title = 'gone' FROM chapters AS c WHERE c.id = c.id
 UPDATE books SET title = (SELECT 'gone' WHERE 1=1)
-UPDATE books SET title = 'gone' WHERE id IN (SELECT id FROM books WHERE 1=1)
-UPDATE books SET title = 'gone' WHERE id IN (SELECT b.id FROM books AS b)
-UPDATE books SET title = 'gone' WHERE id = ANY(SELECT id FROM books)
-UPDATE books SET title = 'gone' WHERE (id, 1) = (id, 1)
-UPDATE books SET title = 'gone' WHERE coalesce(id, 1) = coalesce(id, 1)
-INSERT INTO books (id) SELECT id FROM books WHERE 1=1 ON CONFLICT (id) DO UPDATE SET title = 'gone'
-INSERT INTO books (id) SELECT b.id FROM books b WHERE b.id=b.id ON CONFLICT(id) DO UPDATE SET id = 1
 WITH x AS (SELECT 1) DELETE FROM books
 WITH x AS (SELECT 1) UPDATE books SET title = 'gone'
 """,
@@ -634,6 +617,31 @@ CREATE FUNCTION wipe_by_a_name_that_is_cut_off_after_sixty_three_characters_of_(
 """
 """Functions of a project that do damage."""
 
+EVERY_ROW = """
+UPDATE books SET title = 'gone' WHERE 1=1
+UPDATE books SET title = 'gone' WHERE true
+UPDATE books SET title = 'gone' WHERE title = title
+UPDATE books SET title = 'gone' WHERE id >= id
+UPDATE books SET title = 'gone' WHERE id = 1 OR 2 = 2
+UPDATE books SET title = 'gone' WHERE (id = 1) OR (NOT (id = 1))
+UPDATE books SET title = 'gone' WHERE id = 1 OR (id = 2 OR 1=1)
+UPDATE books SET title = 'gone' WHERE 1=1 AND 2=2
+UPDATE books SET title = 'gone' WHERE id = id AND title = title
+UPDATE books SET title = 'gone' FROM chapters WHERE chapters.id = 1
+UPDATE books SET title = 'gone' FROM chapters AS c WHERE c.id = c.id
+UPDATE books SET title = 'gone' WHERE id IN (SELECT id FROM books WHERE 1=1)
+UPDATE books SET title = 'gone' WHERE id IN (SELECT b.id FROM books AS b)
+UPDATE books SET title = 'gone' WHERE id = ANY(SELECT id FROM books)
+UPDATE books SET title = 'gone' WHERE (id, 1) = (id, 1)
+UPDATE books SET title = 'gone' WHERE coalesce(id, 1) = coalesce(id, 1)
+INSERT INTO books (id) SELECT id FROM books WHERE 1=1 ON CONFLICT (id) DO UPDATE SET title = 'gone'
+INSERT INTO books (id) SELECT b.id FROM books b WHERE b.id=b.id ON CONFLICT(id) DO UPDATE SET id = 1
+UPDATE books SET title = 'x' WHERE id > 0
+UPDATE books SET title = 'x' WHERE price >= 0 OR price IS NULL
+UPDATE books SET title = 'x' WHERE length(coalesce(title, '')) < 1000
+"""
+"""Changes of every row that have a condition: no list of such conditions is complete."""
+
 NEED_A_TOKEN = [
     "DELETE FROM books WHERE id = 1",
     "delete from books where id = 1 returning *",
@@ -646,4 +654,4 @@ NEED_A_TOKEN = [
 
 def runs(verdict: Verdict) -> bool:
     """Whether a statement with this verdict runs without a confirmation."""
-    return isinstance(verdict, Allowed) and not verdict.every_row
+    return isinstance(verdict, Allowed) and not must_confirm(verdict)

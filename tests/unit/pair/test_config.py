@@ -17,7 +17,7 @@ from signoff.pair import (
     OllamaConfig,
     get_ollama_config,
 )
-from signoff.pair.config import ENVIRONMENT, resolve_settings
+from signoff.pair.config import ENVIRONMENT, parse_check, resolve_settings
 
 
 @pytest.fixture(autouse=True)
@@ -189,3 +189,33 @@ def test_one_model_cannot_be_meant_for_several_agents() -> None:
         resolved(writer="claude", reviewers=["codex"], model_name="m")
 
     assert resolved(writer="claude", model_name="m")["seats"]["writer"]["model"] == "m"
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ("words=2", "pure water", "very pure water"),
+        ("words = 1", "water", "pure water"),
+        ("characters=5", "water", "waters"),
+        ("lines=1", "water", "pure\nwater"),
+        ("contains=water", "Pure WATER!", "waterproof"),
+        ("contains=pure water", "pure\n water", "pure, water"),
+        ("avoids=amazing", "amazingly good", "Amazing!"),
+        ("avoids=c++", "c", "c++"),
+    ],
+)
+def test_a_check_finds_what_breaks_its_rule(rule: str, good: str, bad: str) -> None:
+    """Checks take the place of a reviewer, so they must be exact."""
+    check = parse_check(rule)
+
+    assert check(good) == ""
+    assert check(bad).endswith(".")
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "words", "words=", "words=0", "words=-1", "words=two", "words=\u0662", "size=3"]
+)
+def test_a_rule_that_is_none_is_refused(rule: str) -> None:
+    """A typo would otherwise approve everything."""
+    with pytest.raises(ValueError, match=r"valid:|whole number"):
+        parse_check(rule)

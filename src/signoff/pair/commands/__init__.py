@@ -17,7 +17,7 @@ import click
 
 from signoff.cli.options import CliCommand, progress_options
 from signoff.cli.output import DisplayOptions, Output
-from signoff.pair.presets import PRESETS, TEXT, VERDICTS
+from signoff.pair.config import PRESETS, TEXT, VERDICTS
 
 if TYPE_CHECKING:
     from signoff.app.project import Project

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from signoff.cli.entry import run_command
-from signoff.cli.options import CliCommand
+from signoff.cli.options import CliCommand, debug_option, json_option
 from signoff.core.one_line import one_line
 from signoff.documents.control_characters import escape_controls, json_text
 from signoff.documents.named_texts import read_texts
@@ -21,11 +21,13 @@ from signoff.skills.qr import (
     ITERATION_LIMIT,
     PHASE,
     SCRIPT,
+    ItemStatus,
     QRItem,
     QRRecord,
     begin_round,
     qr_file,
     read_record,
+    record,
 )
 from signoff.skills.state import need_state_dir
 
@@ -145,7 +147,8 @@ def _names(item: QRItem) -> dict[str, str]:
               help="The result.")  # fmt: skip
 @click.option("--finding", metavar="TEXT", help="What is wrong, if it failed.")
 @click.option("--group", metavar="GROUP", help="Only the items of this group.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
+@debug_option
 def qr(
     file: Path,
     item_id: str | None,
@@ -163,8 +166,6 @@ def qr(
       signoff skill qr DIR/qr-plan-design.json --id errors-1 --status PASS
       signoff skill qr DIR/qr-plan-design.json --id errors-1 --status FAIL --finding "no retry"
     """
-    from signoff.skills.qr import ItemStatus, read_record, record
-
     if (item_id is None) != (status is None) or (finding is not None and item_id is None):
         raise UsageError("--id and --status belong together; --finding needs both")
     if item_id is not None and status is not None:

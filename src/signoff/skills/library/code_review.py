@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from signoff.core.step import Edge
-from signoff.skills import (
-    STATE_DIR,
-    AgentRole,
-    Arg,
-    Dispatch,
-    Outcome,
-    StepContext,
-    Workflow,
-    state_directory,
-)
-from signoff.skills.parts import TASK, Result, SkillTexts, until_covered
+from signoff.skills import AgentRole, Arg, Dispatch, Outcome, StepContext
+from signoff.skills.parts import Result, SkillTexts, until_covered
 
 OK, FAIL, SKIP, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.SKIP, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -28,8 +19,7 @@ def prove(_ctx: StepContext, mode: Mode = "full") -> Result:
     return (SKIP if mode == "quick" else OK), {}
 
 
-WORKFLOW = Workflow(
-    "code-review",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("scope", {OK: "context"}),
     TEXTS.step("context", {OK: "inspect"}),
     TEXTS.step("inspect", {OK: "prove", ITERATE: "inspect"}, until_covered),
@@ -37,12 +27,4 @@ WORKFLOW = Workflow(
     TEXTS.step("verify", {OK: "report", FAIL: "rework"}, Dispatch(AgentRole.QUALITY_REVIEWER)),
     TEXTS.step("rework", {OK: Edge("verify", bound=2, on_limit="ask")}, edits=True),
     TEXTS.step("report", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("code-review", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

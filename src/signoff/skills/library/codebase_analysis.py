@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from signoff.skills import (
-    STATE_DIR,
-    AgentRole,
-    Arg,
-    Dispatch,
-    Outcome,
-    StepContext,
-    Workflow,
-    state_directory,
-)
-from signoff.skills.parts import TASK, Iteration, Result, SkillTexts, repeat_until, until_confident
+from signoff.skills import AgentRole, Arg, Dispatch, Outcome, StepContext
+from signoff.skills.parts import Iteration, Result, SkillTexts, repeat_until, until_confident
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -32,8 +23,7 @@ def divide(ctx: StepContext, areas: Areas = None, iteration: Iteration = 1) -> R
 
 EXPLORE = Dispatch(AgentRole.EXPLORE, free_form=True, for_each="areas")
 
-WORKFLOW = Workflow(
-    "codebase-analysis",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("scope", {OK: "inventory"}),
     TEXTS.step("inventory", {OK: "orient"}),
     TEXTS.step("orient", {OK: "divide"}),
@@ -43,12 +33,4 @@ WORKFLOW = Workflow(
     TEXTS.step("deepen", {OK: "verify", ITERATE: "deepen"}, until_confident),
     TEXTS.step("verify", {OK: "report"}),
     TEXTS.step("report", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("codebase-analysis", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

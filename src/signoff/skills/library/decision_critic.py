@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from signoff.skills import Outcome, Workflow
-from signoff.skills.parts import TASK, SkillTexts, until_confident
+from signoff.skills import Outcome
+from signoff.skills.parts import SkillTexts, until_confident
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
 
-WORKFLOW = Workflow(
-    "decision-critic",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("structure", {OK: "load"}),
     TEXTS.step("load", {OK: "questions"}),
     TEXTS.step("questions", {OK: "answer"}),
@@ -18,11 +17,4 @@ WORKFLOW = Workflow(
     TEXTS.step("failure", {OK: "recheck"}),
     TEXTS.step("recheck", {OK: "verdict"}),
     TEXTS.step("verdict", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK],
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from signoff.skills import (
-    STATE_DIR,
-    AgentRole,
-    Arg,
-    Dispatch,
-    Outcome,
-    StepContext,
-    Workflow,
-    state_directory,
-)
-from signoff.skills.parts import TASK, Iteration, Result, SkillTexts, repeat_until, until_confident
+from signoff.skills import AgentRole, Arg, Dispatch, Outcome, StepContext
+from signoff.skills.parts import Iteration, Result, SkillTexts, repeat_until, until_confident
 
 OK, SKIP, ITERATE = Outcome.OK, Outcome.SKIP, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -47,8 +38,7 @@ def angles(ctx: StepContext, angles: Angles = None, iteration: Iteration = 1) ->
 
 THINK = Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, for_each="angles")
 
-WORKFLOW = Workflow(
-    "deepthink",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("frame", {OK: "criteria", ITERATE: "frame"}, frame),
     TEXTS.step("criteria", {OK: "facts"}),
     TEXTS.step("facts", {OK: "candidates"}),
@@ -59,12 +49,4 @@ WORKFLOW = Workflow(
     TEXTS.step("draft", {OK: "refine"}),
     TEXTS.step("refine", {OK: "answer", ITERATE: "refine"}, until_confident),
     TEXTS.step("answer", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("deepthink", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

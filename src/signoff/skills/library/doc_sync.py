@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from signoff.skills import STATE_DIR, Arg, Outcome, StepContext, Workflow, state_directory
-from signoff.skills.parts import TASK, Result, SkillTexts, until_covered
+from signoff.skills import Arg, Outcome, StepContext
+from signoff.skills.parts import Result, SkillTexts, until_covered
 
 OK, SKIP, ITERATE = Outcome.OK, Outcome.SKIP, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -18,8 +18,7 @@ def decide(_ctx: StepContext, mode: Mode = "fix") -> Result:
     return (SKIP if mode == "check" else OK), {}
 
 
-WORKFLOW = Workflow(
-    "doc-sync",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("scope", {OK: "claims"}),
     TEXTS.step("claims", {OK: "check"}),
     TEXTS.step("check", {OK: "missing", ITERATE: "check"}, until_covered),
@@ -28,12 +27,4 @@ WORKFLOW = Workflow(
     TEXTS.step("edit", {OK: "recheck"}, edits=True),
     TEXTS.step("recheck", {OK: "report"}),
     TEXTS.step("report", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("doc-sync", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from signoff.core.step import Edge
-from signoff.skills import STATE_DIR, AgentRole, Dispatch, Outcome, Workflow, state_directory
-from signoff.skills.parts import TASK, SkillTexts, until_confident
+from signoff.skills import AgentRole, Dispatch, Outcome
+from signoff.skills.parts import SkillTexts, until_confident
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
 
-WORKFLOW = Workflow(
-    "incident-review",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("incident", {OK: "timeline"}),
     TEXTS.step("timeline", {OK: "conditions"}),
     TEXTS.step("conditions", {OK: "challenge", ITERATE: "conditions"}, until_confident),
@@ -21,12 +20,4 @@ WORKFLOW = Workflow(
     TEXTS.step("examine", {OK: "handover", FAIL: "revise"}, Dispatch(AgentRole.QUALITY_REVIEWER)),
     TEXTS.step("revise", {OK: Edge("examine", bound=3, on_limit="ask")}, edits=True),
     TEXTS.step("handover", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("incident-review", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from signoff.skills import STATE_DIR, AgentRole, Dispatch, Outcome, Workflow, state_directory
-from signoff.skills.parts import TASK, SkillTexts, until_covered
+from signoff.skills import AgentRole, Dispatch, Outcome
+from signoff.skills.parts import SkillTexts, until_covered
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -11,8 +11,7 @@ TEXTS = SkillTexts.beside(__file__)
 # Which side is right is the user's decision, so the agent of this step may ask.
 SETTLE = Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, supports_questions=True)
 
-WORKFLOW = Workflow(
-    "incoherence",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("sources", {OK: "collect"}),
     TEXTS.step("collect", {OK: "compare", ITERATE: "collect"}, until_covered),
     TEXTS.step("compare", {OK: "confirm"}),
@@ -22,12 +21,4 @@ WORKFLOW = Workflow(
     TEXTS.step("apply", {OK: "verify"}, edits=True),
     TEXTS.step("verify", {OK: "report"}),
     TEXTS.step("report", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("incoherence", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from signoff.skills import STATE_DIR, Outcome, QRGate, Workflow, state_directory
-from signoff.skills.parts import TASK, SkillTexts, until_confident
+from signoff.skills import Outcome, QRGate
+from signoff.skills.parts import SkillTexts, until_confident
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -17,8 +17,7 @@ TEXTS = SkillTexts.beside(__file__)
 # The plan and its context are files, so every step may edit, except the one that hands them over.
 plan_step = partial(TEXTS.step, edits=True)
 
-WORKFLOW = Workflow(
-    "planner",
+WORKFLOW = TEXTS.workflow(
     plan_step("start", {OK: "explore"}),
     plan_step("explore", {OK: "decide", ITERATE: "explore"}, until_confident),
     plan_step("decide", {OK: "approach"}),
@@ -33,12 +32,4 @@ WORKFLOW = Workflow(
     plan_step("review_docs", {OK: "hand_over", FAIL: "fix_docs"}, QRGate(phase="plan-docs")),
     plan_step("fix_docs", {OK: "review_docs"}),
     TEXTS.step("hand_over", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("planner", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from signoff.skills import Arg, Outcome, StepContext, Workflow
-from signoff.skills.parts import TASK, Iteration, Result, SkillTexts, repeat_until, until_confident
+from signoff.skills import Arg, Outcome, StepContext
+from signoff.skills.parts import Iteration, Result, SkillTexts, repeat_until, until_confident
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -21,8 +21,7 @@ def reproduce(
     return repeat_until(reproduction == "always", ctx, iteration)
 
 
-WORKFLOW = Workflow(
-    "problem-analysis",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("symptom", {OK: "reproduce"}),
     TEXTS.step("reproduce", {OK: "boundary", ITERATE: "reproduce"}, reproduce),
     TEXTS.step("boundary", {OK: "hypotheses"}),
@@ -32,11 +31,4 @@ WORKFLOW = Workflow(
     TEXTS.step("siblings", {OK: "fix"}),
     TEXTS.step("fix", {OK: "report"}),
     TEXTS.step("report", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK],
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

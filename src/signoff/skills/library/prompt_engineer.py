@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from signoff.core.step import Edge
-from signoff.skills import STATE_DIR, AgentRole, Dispatch, Outcome, Workflow, state_directory
-from signoff.skills.parts import TASK, SkillTexts
+from signoff.skills import AgentRole, Dispatch, Outcome
+from signoff.skills.parts import SkillTexts
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
 TEXTS = SkillTexts.beside(__file__)
 
 AGAIN = Edge("diagnose", bound=3, on_limit="ask")
 
-WORKFLOW = Workflow(
-    "prompt-engineer",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("goal", {OK: "cases"}),
     TEXTS.step("cases", {OK: "baseline"}),
     TEXTS.step("baseline", {OK: "diagnose"}),
@@ -20,12 +19,4 @@ WORKFLOW = Workflow(
     TEXTS.step("revise", {OK: "trial"}, edits=True),
     TEXTS.step("trial", {OK: "deliver", FAIL: AGAIN}, Dispatch(AgentRole.GENERAL_PURPOSE)),
     TEXTS.step("deliver", {OK: None}, edits=True),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("prompt-engineer", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from signoff.skills import STATE_DIR, Arg, Outcome, QRGate, StepContext, Workflow, state_directory
-from signoff.skills.parts import TASK, Result, SkillTexts, repeat_until
+from signoff.skills import Arg, Outcome, QRGate, StepContext
+from signoff.skills.parts import Result, SkillTexts, repeat_until
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -36,8 +36,7 @@ def apply(ctx: StepContext, progress: Progress = "not_started", iteration: Round
 
 edit_step = partial(TEXTS.step, edits=True)
 
-WORKFLOW = Workflow(
-    "refactor",
+WORKFLOW = TEXTS.workflow(
     edit_step("goal", {OK: "baseline"}),
     edit_step("baseline", {OK: "findings", ITERATE: "baseline"}, baseline),
     edit_step("findings", {OK: "design"}),
@@ -50,12 +49,4 @@ WORKFLOW = Workflow(
     # A correction can change behavior like any other change, so it is compared again.
     edit_step("fix_code", {OK: "compare"}),
     TEXTS.step("report", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("refactor", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from signoff.core.step import Edge
-from signoff.skills import STATE_DIR, AgentRole, Dispatch, Outcome, Workflow, state_directory
-from signoff.skills.parts import TASK, SkillTexts, until_covered
+from signoff.skills import AgentRole, Dispatch, Outcome
+from signoff.skills.parts import SkillTexts, until_covered
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 TEXTS = SkillTexts.beside(__file__)
@@ -12,8 +12,7 @@ TEXTS = SkillTexts.beside(__file__)
 # Whoever wrote the tests would break the code where the tests look.
 BREAK = Dispatch(AgentRole.QUALITY_REVIEWER)
 
-WORKFLOW = Workflow(
-    "test-designer",
+WORKFLOW = TEXTS.workflow(
     TEXTS.step("subject", {OK: "behaviors"}),
     TEXTS.step("behaviors", {OK: "cases", ITERATE: "behaviors"}, until_covered),
     TEXTS.step("cases", {OK: "levels"}),
@@ -23,12 +22,4 @@ WORKFLOW = Workflow(
     TEXTS.step("break", {OK: "report", FAIL: "strengthen"}, BREAK, edits=True),
     TEXTS.step("strengthen", {OK: Edge("break", bound=3, on_limit="ask")}, edits=True),
     TEXTS.step("report", {OK: None}),
-    description=TEXTS.description,
-    inputs=[TASK, STATE_DIR],
-    prepare=state_directory("test-designer", TEXTS.files),
 )
-
-if __name__ == "__main__":
-    from signoff.skills.module_main import main
-
-    main(WORKFLOW)

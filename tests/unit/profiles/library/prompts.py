@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from signoff.profiles import WorkflowProfile
-from signoff.profiles.template_profile import ENGINE_VARIABLES, fill_engine_variables
+from signoff.profiles.profile import ENGINE_VARIABLES, fill_engine_variables
 
 _TAG = re.compile(r"\{\{([^{}\n]*)\}\}")
 _CONDITIONS = {f"#if {name}" for name in ENGINE_VARIABLES} | {"/if"}

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from signoff.profiles.code_files import fenced
-from signoff.profiles.template_profile import TemplateProfile
+from signoff.profiles.profile import TemplateProfile
 
 HERE = Path(__file__).parent
 

@@ -88,7 +88,7 @@ def test_a_name_that_is_none_is_refused(field: str, value: str) -> None:
     [
         ("table", {"table": "product"}, "unknown table 'product'; valid names: products"),
         ("table", {"table": "shop.product"}, "valid names: products"),
-        ("tenant_column", {"tenant_column": "tenant"}, "'tenant'; valid names: tenant_id, id"),
+        ("tenant_column", {"tenant_column": "tenant"}, "products has no column 'tenant'"),
         ("table", {"ddl_text": TWO_SCHEMAS}, "may be a.products or b.products; add the schema"),
         ("ddl", {"ddl_text": "Products have names."}, "no CREATE TABLE in products.sql"),
     ],

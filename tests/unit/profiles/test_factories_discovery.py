@@ -8,16 +8,16 @@ import pytest
 
 from signoff.errors import ConfigError, InvalidWorkflow
 from signoff.notation import CompileContext
-from signoff.profiles import discovery
-from signoff.profiles.discovery import (
+from signoff.profiles import factories
+from signoff.profiles.factories import (
     UNKNOWN_UNTIL_USED,
     ProfileEntry,
+    ProfileFactory,
     all_profiles,
     find_profile,
     profile_commands,
     profile_names,
 )
-from signoff.profiles.factories import ProfileFactory
 from signoff.profiles.profile import WorkflowProfile
 from tests.unit.profiles.local_profiles import METHODS, profile_source
 
@@ -252,7 +252,7 @@ def test_an_installed_profile_that_cannot_be_imported_is_reported(
 
 
 def make_installed(monkeypatch: pytest.MonkeyPatch, points: dict[str, str]) -> None:
-    monkeypatch.setattr(discovery, "entry_points", lambda _group: points)
+    monkeypatch.setattr(factories, "entry_points", lambda _group: points)
 
 
 @pytest.mark.usefixtures("registry")

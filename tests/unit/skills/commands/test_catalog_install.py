@@ -10,7 +10,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
-from signoff.skills.commands.install import (
+from signoff.skills.commands.catalog import (
     FILE,
     MOST_DESCRIPTION,
     InstallAction,

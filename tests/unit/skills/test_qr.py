@@ -3,6 +3,7 @@ import json
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,21 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadRequest
-from signoff.skills.qr import ROUNDS, QRGate, read_record, record
+from signoff.skills.qr import (
+    ROUNDS,
+    ItemStatus,
+    QRGate,
+    QRItem,
+    QRVerdict,
+    Severity,
+    blocking,
+    judge,
+    read_record,
+    record,
+)
 from signoff.skills.state import STATE_DIR
+from signoff.skills.types import QRStatus
+from tests.tables import table
 from tests.unit.runtime.engine_fixture import EngineFixture
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
@@ -313,3 +327,162 @@ async def test_work_between_two_reviews_cannot_pass_its_own_items(
 
     assert result.status is Status.COMPLETED
     assert [each[3] for each in commands(bench)] == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["MUST", "must", " Must ", "blocker", "Critical", "CRITICAL", "blocking", "fatal", "required"],
+)
+def test_words_for_the_worst_severity_mean_must(word: str) -> None:
+    """Models use the words of other reviews."""
+    assert Severity.read(word) is Severity.MUST
+    assert QRItem.from_json({"id": "a", "severity": word}).severity is Severity.MUST
+
+
+@pytest.mark.parametrize(
+    "word", ["should", "high", "major", "nit", "low", "urgent", "", "  ", None, 7, True, [], {}]
+)
+def test_any_other_word_means_should(word: Any) -> None:
+    """A severity never aborts a run, and no word is taken for a milder one than it may be."""
+    assert Severity.read(word) is Severity.SHOULD
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("PASS", "PASS"),
+        ("pass", "PASS"),
+        (" Fail\n", "FAIL"),
+        ("TODO", "TODO"),
+        ("passed", "TODO"),
+        ("done", "TODO"),
+        (None, "TODO"),
+        (True, "TODO"),
+        (["PASS"], "TODO"),
+    ],
+)
+def test_only_a_known_word_is_a_result(word: Any, status: str) -> None:
+    """Anything else still has to be verified."""
+    assert ItemStatus.read(word) == status
+    assert QRItem.from_json({"id": "a", "status": word}).status is ItemStatus(status)
+
+
+def test_an_item_has_all_the_fields_of_its_file() -> None:
+    """What a model wrote must not be lost on the way to the reviewer."""
+    entries = {
+        "id": "a-2",
+        "scope": "src/",
+        "check": "errors are handled",
+        "status": "FAIL",
+        "version": 3,
+        "finding": "an error is ignored",
+        "parent_id": "a",
+        "group_id": "errors",
+        "severity": "MUST",
+    }
+
+    item = QRItem.from_json(entries)
+
+    assert {name: getattr(item, name) for name in entries} == entries
+
+
+ITERATIONS = range(1, 7)
+SEVERITIES = ("MUST", "SHOULD", "COULD")
+STATUSES = ("TODO", "PASS", "FAIL")
+
+# One letter for each iteration: Redo, Verify, Ask or proceed (.), written down by hand from the
+# specification and not computed.
+VERDICTS = {
+    ("MUST", "TODO"): "VVVVAA",
+    ("MUST", "PASS"): "......",
+    ("MUST", "FAIL"): "RRRRAA",
+    ("SHOULD", "TODO"): "VVVV..",
+    ("SHOULD", "PASS"): "......",
+    ("SHOULD", "FAIL"): "RRRR..",
+    ("COULD", "TODO"): "VV....",
+    ("COULD", "PASS"): "......",
+    ("COULD", "FAIL"): "RR....",
+}
+VERDICTS_IF_FAIL_IS_REPORTED = {
+    ("MUST", "TODO"): "VVVVAA",
+    ("MUST", "PASS"): "VVVVAA",
+    ("MUST", "FAIL"): "RRRRAA",
+    ("SHOULD", "TODO"): "VVVVAA",
+    ("SHOULD", "PASS"): "VVVVAA",
+    ("SHOULD", "FAIL"): "RRRR..",
+    ("COULD", "TODO"): "VVVVAA",
+    ("COULD", "PASS"): "VVVVAA",
+    ("COULD", "FAIL"): "RR....",
+}
+ACTIONS = {"R": "redo", "V": "verify", "A": "ask", ".": "proceed"}
+WORST_FIRST = "ARV."
+OTHER_WORDS = (None, "pass", "PASS", "ok", "", "failure is not an option", "unclear")
+FAIL_WORDS = ("fail", "FAIL", " Fail ", QRStatus.FAIL)
+
+
+def verdict(letter: str) -> QRVerdict:
+    """Returns the verdict for a letter of the tables."""
+    status = QRStatus.PASS if letter == "." else QRStatus.FAIL
+    return QRVerdict(status, ACTIONS[letter])  # type: ignore[arg-type]  # an equal text will do
+
+
+@pytest.mark.parametrize(
+    ("iteration", "severities"),
+    [
+        (1, {"MUST", "SHOULD", "COULD"}),
+        (2, {"MUST", "SHOULD", "COULD"}),
+        (3, {"MUST", "SHOULD"}),
+        (4, {"MUST", "SHOULD"}),
+        (5, {"MUST"}),
+        (6, {"MUST"}),
+        (1000, {"MUST"}),
+    ],
+)
+def test_later_iterations_block_on_less(iteration: int, severities: set[str]) -> None:
+    """A loop of work and review has to end."""
+    found = blocking(iteration)
+
+    assert isinstance(found, frozenset)
+    assert found == severities
+    assert all(isinstance(each, Severity) for each in found)
+
+
+def test_a_project_may_have_another_table() -> None:
+    """Some teams never let go of what should be done."""
+    table = {1: tuple(Severity), 2: (Severity.MUST,)}
+
+    assert [len(blocking(iteration, table)) for iteration in ITERATIONS] == [3, 1, 1, 1, 1, 1]
+    assert judge([{"id": "a", "status": "FAIL"}], 2, table=table) == verdict(".")
+
+
+@table(("iteration", "severity", "status"), product(ITERATIONS, SEVERITIES, STATUSES))
+def test_the_verdict_on_one_item(iteration: int, severity: str, status: str) -> None:
+    """The specification, row by row."""
+    entries = {"id": "a", "severity": severity, "status": status}
+    found = {word: judge([entries], iteration, word) for word in (*OTHER_WORDS, *FAIL_WORDS)}
+
+    plain = verdict(VERDICTS[severity, status][iteration - 1])
+    if_reported = verdict(VERDICTS_IF_FAIL_IS_REPORTED[severity, status][iteration - 1])
+    assert {word: found[word] for word in OTHER_WORDS} == dict.fromkeys(OTHER_WORDS, plain)
+    assert {word: found[word] for word in FAIL_WORDS} == dict.fromkeys(FAIL_WORDS, if_reported)
+
+
+@pytest.mark.parametrize("iteration", ITERATIONS)
+def test_the_verdict_on_several_items_is_the_worst_of_them(iteration: int) -> None:
+    """An item that passes hides no other; one that does not block vetoes nothing."""
+    kinds = [*product(SEVERITIES, STATUSES)]
+    for pair in product(kinds, kinds):
+        items = [
+            {"id": str(number), "severity": severity, "status": status}
+            for number, (severity, status) in enumerate(pair)
+        ]
+        letters = [VERDICTS[kind][iteration - 1] for kind in pair]
+        plain = min(letters, key=WORST_FIRST.index)
+        # What was reported is explained by any failure that is recorded, even a harmless one.
+        explained = any(status == "FAIL" for _, status in pair)
+        unexplained = "A" if iteration >= 5 else "V"
+
+        assert judge(items, iteration) == verdict(plain), pair
+        assert judge(items, iteration, "pass") == verdict(plain), pair
+        reported = plain if explained else unexplained
+        assert judge(items, iteration, "fail") == verdict(reported), pair

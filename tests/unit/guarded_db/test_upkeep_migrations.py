@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import ConfigError
-from signoff.guarded_db.migrations import read_migrations, statements_of
+from signoff.guarded_db.upkeep import read_migrations, statements_of
 
 
 def write(folder: Path, **files: str) -> Path:

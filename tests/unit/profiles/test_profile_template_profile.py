@@ -6,8 +6,8 @@ import pytest
 
 from signoff.profiles import WorkflowStatus
 from signoff.profiles.code_files import find_code_files
-from signoff.profiles.review_meta import check_review_meta
-from signoff.profiles.template_profile import FORMS, TemplateProfile, fill_engine_variables
+from signoff.profiles.profile import FORMS, TemplateProfile, fill_engine_variables
+from signoff.profiles.responses import check_review_meta
 
 
 class NotesProfile(TemplateProfile):

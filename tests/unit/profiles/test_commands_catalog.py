@@ -4,7 +4,7 @@ import pytest
 
 from signoff.errors import UnknownName
 from signoff.notation import CompileContext
-from signoff.profiles.commands.catalog import _check_standards as check_standards
+from signoff.profiles.commands import _check_standards as check_standards
 
 
 def context(folder: Path, **section: object) -> CompileContext:
