@@ -48,6 +48,7 @@ from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
 
 if TYPE_CHECKING:
+    from signoff.app.documents import LocalRequest, RequestInfo
     from signoff.passkeys.keys import Proof
 
 
@@ -463,11 +464,13 @@ def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
     return [line for line in project.store.waiting() if name in (None, line.run)]
 
 
-def request_line(project: Project, line: InboxLine) -> dict[str, Any]:
+def request_line(project: Project, line: InboxLine) -> RequestInfo:
     """Returns a request as a list shows it, with its title; what it shows is not read."""
+    from signoff.app.documents import RequestInfo, document
+
     form = decode(project.store.item(line.id).form, lambda digest: digest)
-    return {**line._asdict(), "number": line.id, "title": title_of(form),
-            "question_id": form.get("question_id")}  # fmt: skip
+    about = {"title": title_of(form), "question_id": form.get("question_id")}
+    return document(RequestInfo, line, number=line.id, **about)
 
 
 def refuse_reference_as_answer(project: Project, word: str) -> None:
@@ -483,35 +486,29 @@ def refuse_reference_as_answer(project: Project, word: str) -> None:
         )
 
 
-def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
+def request_to_json(project: Project, item: InboxItem) -> LocalRequest:
     """Returns a request as plain values, with the commands that answer it."""
+    from signoff.app.documents import LocalRequest, document
+
     form = form_of(project, item)
-    return {
-        "number": item.id,
-        "run": item.run,
-        "step": item.step,
-        "kind": item.kind,
-        "title": title_of(form),
-        "prompt": item.prompt,
-        "prompt_file": _prompt_file(project, item),
-        "options": options_of(form),
-        "questions": form.get("questions") or [],
-        "shown": form.get("shown") or {},
-        "path": form.get("path"),
-        "file": _file(project, item, form),
-        "edits": form.get("edits"),
-        "schema": form.get("schema"),
-        "question_id": form.get("question_id"),
-        "digest": item.digest,
-        "presence": bool(form.get(PRESENCE)),
-        "opened_at": item.opened_at,
-        "deadline": item.deadline,
-        "default": form.get("default"),
-        "at_deadline": describe_default(form) if item.deadline is not None else None,
-        "state": item.state,
-        "answer": answer_to_json(item),
-        "commands": answer_commands(item, form, project.clock.now()),
-    }
+    names = ("path", "edits", "schema", "question_id", "default")
+    path = form.get("path")
+    return document(
+        LocalRequest,
+        item,
+        **{name: form.get(name) for name in names},
+        number=item.id,
+        title=title_of(form),
+        options=options_of(form),
+        questions=form.get("questions") or [],
+        shown=form.get("shown") or {},
+        presence=bool(form.get(PRESENCE)),
+        at_deadline=describe_default(form) if item.deadline is not None else None,
+        answer=answer_to_json(item),
+        prompt_file=_prompt_file(project, item),
+        file=str(file_path(project.folder(item.run), path)) if path else None,
+        commands=answer_commands(item, form, project.clock.now()),
+    )
 
 
 def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
@@ -538,12 +535,6 @@ def _prompt_file(project: Project, item: InboxItem) -> str | None:
         return None
     path = project.folder(item.run) / HITL / prompt_name(item.id)
     return str(path) if path.is_file() else None
-
-
-def _file(project: Project, item: InboxItem, form: Mapping[str, Any]) -> str | None:
-    """Returns the full path of the file that an approval is about."""
-    path = form.get("path")
-    return str(file_path(project.folder(item.run), path)) if path else None
 
 
 def _is_request(project: Project, word: str) -> bool:

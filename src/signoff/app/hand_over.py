@@ -21,7 +21,6 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
 from urllib.parse import urlsplit
 
 from signoff import plugins
@@ -41,7 +40,7 @@ from signoff.remedies import Install, StartRun
 from signoff.runtime.home_folder import VARIABLE
 from signoff.runtime.owner import is_alive
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable
-from signoff.runtime.store_port import RunRow, WorkerRow
+from signoff.runtime.store_port import RunRow
 
 LOG = "worker.log"
 """What a worker that was started in the background prints, in the project's home."""
@@ -162,19 +161,6 @@ def _start_worker(home: Home) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-
-
-def worker_to_json(worker: WorkerRow) -> dict[str, Any]:
-    """Returns a worker as plain values."""
-    return {
-        "number": worker.number,
-        "host": worker.owner.host_name,
-        "pid": worker.owner.pid,
-        "slots": worker.slots,
-        "running": worker.running,
-        "capabilities": list(worker.capabilities),
-        "started_at": worker.started_at,
-    }
 
 
 AGENT, FOLDER, HOST = "agent:", "folder:", "host:"

@@ -70,22 +70,6 @@ async def cancel(project: Project, name: str | None = None, why: str = "") -> tu
         return row.name, await engine.cancel(row.name, why or "by the user")
 
 
-def run_to_json(row: RunRow) -> dict[str, Any]:
-    """Returns a run's row as plain values."""
-    return {
-        "run": row.name,
-        "workflow": row.workflow,
-        "status": row.status.value,
-        "step": row.step,
-        "round": row.iteration,
-        "reason": row.reason,
-        "target": row.target,
-        "due_at": row.due_at,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
-
-
 def _status(name: str) -> Status:
     try:
         return Status(name)
@@ -311,23 +295,6 @@ def spending(project: Project, days: float) -> tuple[float, list[LedgerTotal]]:
     """Returns since when, and what runs that changed in the last days have cost in all."""
     since = max(0.0, project.clock.now() - days * DAY_SECONDS)
     return since, project.store.ledger_totals(since)
-
-
-def total_to_json(total: LedgerTotal) -> dict[str, Any]:
-    """Returns one line of the sum; what some call did not report is null, next to what is known."""
-    return {
-        "workflow": total.workflow,
-        "agent": total.agent,
-        "model": total.model or None,
-        "runs": total.runs,
-        "calls": total.calls,
-        "tokens_in": None if total.unknown_tokens else total.tokens_in,
-        "tokens_cached": None if total.unknown_cached else total.tokens_cached,
-        "tokens_out": None if total.unknown_tokens else total.tokens_out,
-        "usd": None if total.unknown_usd else total.usd,
-        "known_usd": total.usd,
-        "known_tokens": total.tokens_in + total.tokens_out,
-    }
 
 
 # A move that is killed at any point can be started again and finishes what it began: the port of

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from signoff.app.answering import find_item, title_of
+from signoff.app.documents import ledger_line
 from signoff.app.history import RunNews, form_of, load_state, need_review
 from signoff.app.project import Project
-from signoff.app.show import entry_to_json, show
+from signoff.app.show import show
 from signoff.core import graph
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
@@ -249,7 +250,7 @@ def _plan(project: Project, run: str | None, _number: int | None) -> str:
 
 def _spend(project: Project, run: str | None, _number: int | None) -> str:
     details = show(project, run)
-    entries = map(entry_to_json, details.ledger)
+    entries = map(ledger_line, details.ledger)
     lines = [", ".join(f"{k} {v}" for k, v in each.items() if v is not None) for each in entries]
     return "\n".join([format_spend(details.timeline.spend), *lines])
 

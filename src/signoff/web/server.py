@@ -27,7 +27,7 @@ from signoff.app.project import Project
 from signoff.mcp.http import HttpApp
 from signoff.web import live
 from signoff.web.access import SESSION_SECONDS, Access, cookie_name
-from signoff.web.api import documents, routes
+from signoff.web.api import routes
 from signoff.web.guard import CALLER, LOGIN_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.live import LiveFeed, PageCache
@@ -82,7 +82,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app = FastAPI(
         title="signoff",
         version=__version__,
-        openapi_url=f"{documents.API}/openapi.json",
+        openapi_url=f"{routes.API}/openapi.json",
         # The interactive pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
@@ -101,7 +101,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     answer_errors(app)
     # The documented way to change how an application describes itself.
-    app.openapi = partial(documents.describe, app)  # type: ignore[method-assign]
+    app.openapi = partial(routes.describe, app)  # type: ignore[method-assign]
     # From the inside out: pages are kept as they are sent, so that a copy costs no compression, and
     # the guard is outermost, so that not even a copy reaches anyone who may not see it.
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)

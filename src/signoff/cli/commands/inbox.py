@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def _note_trust(lines: int, out: Output) -> None:
         out.note("trust them: signoff trust")
 
 
-def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
+def _show(request: Mapping[str, Any], out: Output, *, whole: bool) -> None:
     now = time.time()
     name, age = f"#{request['number']}  {request_word(request)}", ago(request["opened_at"], now)
     out.line(f"{name}  {request['run']} · {request['step']} · {age}", style="yellow")
@@ -130,7 +131,7 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         out.line(f"    {command}")
 
 
-def _ended(request: dict[str, Any]) -> str:
+def _ended(request: Mapping[str, Any]) -> str:
     """Describes how a closed request ended."""
     answer = request["answer"]
     if answer is None:
@@ -143,7 +144,7 @@ def _ended(request: dict[str, Any]) -> str:
     return f"{what} by {answer['by']}, {moment(answer['at'])}{text}"
 
 
-def _show_content(request: dict[str, Any], out: Output) -> None:
+def _show_content(request: Mapping[str, Any], out: Output) -> None:
     for name, value in request["shown"].items():
         if value is None:
             # An approval without content has none to show; a gate names what it wanted to show.
