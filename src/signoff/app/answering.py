@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
+from signoff import errors as er
 from signoff.app.history import form_of, load_state
 from signoff.app.next_commands import answer_commands
 from signoff.app.project import WORKER_VARIABLE, Project
@@ -29,16 +30,6 @@ from signoff.core.requests import (
     is_open_to_agents,
     needs_presence,
     options_of,
-)
-from signoff.errors import (
-    AgentBadOutput,
-    InvalidAnswer,
-    RequestClosed,
-    StaleApproval,
-    UnknownName,
-    UnreadableFile,
-    UnsafePath,
-    UsageError,
 )
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.paths import read_text
@@ -97,7 +88,7 @@ def record_answer(
     form = form_of(project, item)
     # Checked here and not by each surface, so that no tool for agents can forget it.
     if project.for_agent and not work and not is_open_to_agents(form):
-        raise InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
+        raise er.InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
     stored = _checked_answer(project, item, form, answer, at)
     if needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
@@ -166,7 +157,7 @@ def record_file_answers(project: Project, run: str) -> list[str]:
         entry = AnswerInput(answer.value, answer.text, by, answer.digest, at=at)
         try:
             record_answer(project, answer.number, entry)
-        except (InvalidAnswer, StaleApproval) as error:
+        except (er.InvalidAnswer, er.StaleApproval) as error:
             warnings.append(f"{answer.file.path.name}: {error}")
         else:
             used.setdefault(answer.file.token, answer)
@@ -193,10 +184,12 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
         case [item]:
             return item
         case []:
-            raise UsageError(f"run {row.name!r} has no pending requests{_other_requests(project)}")
+            raise er.UsageError(
+                f"run {row.name!r} has no pending requests{_other_requests(project)}"
+            )
         case several:
             listed = ", ".join(f"#{item.id} {_label(project, item)!r}" for item in several[:8])
-            raise UsageError(
+            raise er.UsageError(
                 f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
             )
 
@@ -233,7 +226,7 @@ def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> 
         case AnswerForm.PICK:
             value = _option(form_of(project, item), verb, number)
         case AnswerForm.TEXT | AnswerForm.WORK | AnswerForm.PICKS:
-            raise InvalidAnswer(
+            raise er.InvalidAnswer(
                 f"request #{number} ({item.kind}) cannot be approved or rejected",
                 remedy=AnswerRequest(number),
             )
@@ -247,7 +240,7 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
     for label in labels:
         if label.casefold() == verb:
             return label
-    raise InvalidAnswer(
+    raise er.InvalidAnswer(
         f"request #{number} has no option {verb!r}", remedy=AnswerRequest(number, tuple(labels))
     )
 
@@ -282,8 +275,8 @@ def _parse_value(value: Any, schema: Mapping[str, Any] | None) -> Any:
             return value
     try:
         return parse_answer(value, schema)
-    except AgentBadOutput as error:
-        raise InvalidAnswer(str(error)) from error
+    except er.AgentBadOutput as error:
+        raise er.InvalidAnswer(str(error)) from error
 
 
 def _check_open(item: InboxItem) -> None:
@@ -292,7 +285,7 @@ def _check_open(item: InboxItem) -> None:
     by = f" by {item.answered_by}" if item.answered_by else ""
     # For the user, an answer that the run has used is simply answered.
     state = ItemState.ANSWERED if item.state == ItemState.USED else item.state
-    raise RequestClosed(f"request #{item.id} is no longer open: {state}{by}")
+    raise er.RequestClosed(f"request #{item.id} is no longer open: {state}{by}")
 
 
 def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
@@ -300,7 +293,7 @@ def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
     if item.deadline is None or at < item.deadline:
         return
     passed = datetime.fromtimestamp(item.deadline, UTC)
-    raise RequestClosed(
+    raise er.RequestClosed(
         f"the deadline of request #{item.id} passed at {passed:%Y-%m-%d %H:%M:%S} UTC, "
         f"and {describe_default(form)}",
         remedy=Resume(item.run),
@@ -311,9 +304,9 @@ def _check_digest(item: InboxItem, digest: str | None) -> None:
     if digest is None:
         return
     if len(digest) < SHORTEST_DIGEST:
-        raise InvalidAnswer(f"give at least {SHORTEST_DIGEST} characters of the digest")
+        raise er.InvalidAnswer(f"give at least {SHORTEST_DIGEST} characters of the digest")
     if not item.digest.startswith(digest.lower()):
-        raise StaleApproval(
+        raise er.StaleApproval(
             f"request #{item.id} now shows {item.digest[:SHORT]}, not {digest}",
             remedy=ShowInbox(item.id),
         )
@@ -327,11 +320,11 @@ def _read_file(project: Project, item: InboxItem, form: dict[str, Any]) -> dict[
         return {}
     try:
         file = read_text(files, project.secrets, item.run, form["path"])
-    except (UnsafePath, UnreadableFile) as error:
-        raise InvalidAnswer(f"request #{item.id} cannot be approved: {error}") from error
+    except (er.UnsafePath, er.UnreadableFile) as error:
+        raise er.InvalidAnswer(f"request #{item.id} cannot be approved: {error}") from error
     if file is None:
         missing = file_path(project.folder(item.run), form["path"])
-        raise InvalidAnswer(f"{missing} is missing; create it, then approve request #{item.id}")
+        raise er.InvalidAnswer(f"{missing} is missing; create it, then approve request #{item.id}")
     return {"content": file.text, "content_digest": file.digest}
 
 
@@ -339,13 +332,13 @@ def _check_file(project: Project, files: RunFiles, item: InboxItem, form: dict[s
     """Refuses to approve a file that has changed since the request showed it."""
     try:
         as_shown = ApprovedFiles(project.store, files).unchanged(item.run, form)
-    except (UnsafePath, UnreadableFile) as error:
-        raise StaleApproval(
+    except (er.UnsafePath, er.UnreadableFile) as error:
+        raise er.StaleApproval(
             f"cannot compare {form['path']} with what was shown: {error}"
         ) from error
     if not as_shown:
         file = file_path(project.folder(item.run), form["path"])
-        raise StaleApproval(
+        raise er.StaleApproval(
             f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
             "restore it, or reject the request so that the run creates it again"
         )
@@ -376,7 +369,7 @@ def check_token(project: Project, row: RunRow) -> None:
     """Raises if this is a worker of another run."""
     token = project.worker_token
     if token and token != token_of(project, row):
-        raise UsageError(
+        raise er.UsageError(
             f"the token in {WORKER_VARIABLE} does not belong to run {row.name!r}; a worker does "
             "the work of its own run only"
         )
@@ -390,7 +383,7 @@ def refuse_worker(project: Project, what: str) -> None:
 def refuse_token(token: str, what: str) -> None:
     """Raises if there is the token of a worker, for what needs no open project."""
     if token:
-        raise UsageError(
+        raise er.UsageError(
             f"a worker cannot {what}: {WORKER_VARIABLE} is set; a human does this without it"
         )
 
@@ -401,7 +394,7 @@ def answer_as_agent(project: Project, number: int, answer: AnswerInput) -> Inbox
     Anything else is refused: approvals, requests that are for humans, and work.
     """
     if answer.digest is None:
-        raise InvalidAnswer("give the digest of the request as it was shown")
+        raise er.InvalidAnswer("give the digest of the request as it was shown")
     return record_answer(replace(project, for_agent=True), number, answer)
 
 
@@ -445,11 +438,11 @@ def approve_edited(
     item = project.store.item(number)
     file = file_to_edit(project, item)
     if file is None:
-        raise InvalidAnswer(f"request #{number} has no file that can be edited")
+        raise er.InvalidAnswer(f"request #{number} has no file that can be edited")
     # Someone else may have edited it since, and their text would be overwritten without having been
     # seen.
     if file.digest != file_digest:
-        raise StaleApproval(f"{file.path} has changed since it was shown; look at it again")
+        raise er.StaleApproval(f"{file.path} has changed since it was shown; look at it again")
     if text_digest(text) != file.digest:
         RunFiles(project.home.runs).write(item.run, file.path, text)
     return record_answer(project, number, answer)
@@ -479,7 +472,7 @@ def refuse_reference_as_answer(project: Project, word: str) -> None:
     The user has most likely forgotten the answer itself, and an answer cannot be undone.
     """
     if _is_request(project, word) or project.has_run(word):
-        raise UsageError(
+        raise er.UsageError(
             f"the answer is missing: {word!r} is a request or a run (if it is the answer itself, "
             "give the request or the run too)",
             remedy=AnswerRequest(word.removeprefix("#")),
@@ -541,5 +534,5 @@ def _is_request(project: Project, word: str) -> bool:
     number = request_number(word)
     try:
         return number is not None and bool(project.store.item(number))
-    except UnknownName:
+    except er.UnknownName:
         return False

@@ -23,16 +23,16 @@ from signoff.runtime.timeline import StepVisit
 Json = dict[str, Any]
 
 
-class Document(TypedDict):
+class SurfaceDocument(TypedDict):
     """What all of them have in common: their fields are described by the texts below them."""
 
 
 # Read by pydantic, which no command line has to wait for.
 _DESCRIBED = {"use_attribute_docstrings": True}
-Document.__pydantic_config__ = _DESCRIBED  # type: ignore[attr-defined]
+SurfaceDocument.__pydantic_config__ = _DESCRIBED  # type: ignore[attr-defined]
 
 
-class RunInfo(Document):
+class RunInfo(SurfaceDocument):
     """A run as a list shows it."""
 
     run: str
@@ -53,7 +53,7 @@ class RunInfo(Document):
     updated_at: float
 
 
-class RunPage(Document):
+class RunPage(SurfaceDocument):
     """Some runs, newest first."""
 
     runs: list[RunInfo]
@@ -61,7 +61,7 @@ class RunPage(Document):
     """The `cursor` of the following page; null on the last."""
 
 
-class RequestInfo(Document):
+class RequestInfo(SurfaceDocument):
     """A pending request as a list shows it."""
 
     number: int
@@ -78,7 +78,7 @@ class RequestInfo(Document):
     deadline: float | None
 
 
-class RequestDocument(Document):
+class RequestDocument(SurfaceDocument):
     """A request to a human: what is shown, and what can be answered."""
 
     number: int
@@ -88,7 +88,7 @@ class RequestDocument(Document):
     title: str
     prompt: str
     options: list[Json]
-    """What can be chosen: `label`, `description`, and `requires_input` if the answer needs a text."""
+    """What can be chosen: `label`, `description`, `requires_input` if it needs a text."""
     questions: list[Json]
     """What is asked, for several questions."""
     shown: Json
@@ -127,7 +127,7 @@ class LocalRequest(RequestDocument):
     """The commands that answer it."""
 
 
-class StepDocument(Document):
+class StepDocument(SurfaceDocument):
     """A step that a run has entered."""
 
     step: str
@@ -144,7 +144,7 @@ class StepDocument(Document):
     error: str | None
 
 
-class LedgerLine(Document):
+class LedgerLine(SurfaceDocument):
     """What one agent and model cost one step; null is what some call did not report."""
 
     step: str
@@ -195,7 +195,7 @@ class RunDocument(RunInfo):
 RunDocument.__pydantic_config__ = {**_DESCRIBED, "extra": "allow"}  # type: ignore[attr-defined]
 
 
-class FindingDocument(Document):
+class FindingDocument(SurfaceDocument):
     """A finding of a review, and what became of it."""
 
     id: str
@@ -251,7 +251,7 @@ class FindingDocument(Document):
     """What a human decided about it."""
 
 
-class HunkDocument(Document):
+class HunkDocument(SurfaceDocument):
     """Some changed lines."""
 
     diff: str
@@ -261,7 +261,7 @@ class HunkDocument(Document):
     removed: int
 
 
-class FileChange(Document):
+class FileChange(SurfaceDocument):
     """What changed in one file."""
 
     path: str
@@ -272,7 +272,7 @@ class FileChange(Document):
 _Span = TypedDict("_Span", {"from": int, "to": int})
 
 
-class ChangeDocument(_Span, Document):
+class ChangeDocument(_Span, SurfaceDocument):
     """What changed from one version to another; `from` and `to` are their numbers."""
 
     round: int
@@ -283,19 +283,19 @@ class ChangeDocument(_Span, Document):
     files: list[FileChange]
 
 
-class FindingPage(Document):
+class FindingPage(SurfaceDocument):
     """The findings of a review, those that block first."""
 
     findings: list[FindingDocument]
 
 
-class ChangeList(Document):
+class ChangeList(SurfaceDocument):
     """What changed between versions of the artifact."""
 
     changes: list[ChangeDocument]
 
 
-class ArtifactDocument(Document):
+class ArtifactDocument(SurfaceDocument):
     """One version of the artifact."""
 
     run: str
@@ -308,7 +308,7 @@ class ArtifactDocument(Document):
     """The texts by path; a single text has no name."""
 
 
-class EventDocument(Document):
+class EventDocument(SurfaceDocument):
     """One event of a run."""
 
     seq: int
@@ -317,7 +317,7 @@ class EventDocument(Document):
     """`e` is its kind; the other fields depend on it."""
 
 
-class EventPage(Document):
+class EventPage(SurfaceDocument):
     """Some events of a run's journal, oldest first."""
 
     events: list[EventDocument]
@@ -325,7 +325,7 @@ class EventPage(Document):
     """The `after` of the following page; null at the end."""
 
 
-class SpendLine(Document):
+class SpendLine(SurfaceDocument):
     """What one agent and model cost the runs of one workflow."""
 
     workflow: str
@@ -345,7 +345,7 @@ class SpendLine(Document):
     known_tokens: int
 
 
-class SpendDocument(Document):
+class SpendDocument(SurfaceDocument):
     """What runs have cost, by workflow, agent and model."""
 
     since: float
@@ -353,7 +353,7 @@ class SpendDocument(Document):
     lines: list[SpendLine]
 
 
-class WorkflowInfo(Document):
+class WorkflowInfo(SurfaceDocument):
     """A workflow that can be started."""
 
     name: str
@@ -378,7 +378,7 @@ class WorkflowDocument(WorkflowInfo):
     """Its steps and where each outcome leads."""
 
 
-class WorkflowList(Document):
+class WorkflowList(SurfaceDocument):
     """The workflows of the project and its packages."""
 
     workflows: list[WorkflowInfo]
@@ -386,7 +386,7 @@ class WorkflowList(Document):
     """What is wrong with definitions that were left out."""
 
 
-class WorkerDocument(Document):
+class WorkerDocument(SurfaceDocument):
     """A process that drives runs."""
 
     number: int

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
+from signoff import errors as er
 from signoff.app.hand_over import WorkerCapabilities
 from signoff.app.project import Project
 from signoff.app.run_records import living_workers
@@ -19,19 +20,6 @@ from signoff.app.start import DUE, prepare
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
-from signoff.errors import (
-    DefinitionChanged,
-    HandlerFailed,
-    LeaseLost,
-    NotTrusted,
-    RunBusy,
-    SignoffError,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    UnknownName,
-    WriteFailed,
-)
 from signoff.remedies import Resume
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
@@ -148,7 +136,7 @@ class QueueWorker:
                     if is_over and not self._awaits_time():
                         return
                 await self._next_event(signal)
-            except (StoreBusy, WriteFailed) as error:
+            except (er.StoreBusy, er.WriteFailed) as error:
                 await self._outlast(error)
 
     async def _claim(self, engine: Engine) -> None:
@@ -248,7 +236,7 @@ class QueueWorker:
                 await self._dispatcher.serve(
                     partial(self._dispatched, engine), self._kinds, self._slots
                 )
-            except (DispatcherUnavailable, StoreBusy, WriteFailed) as error:
+            except (DispatcherUnavailable, er.StoreBusy, er.WriteFailed) as error:
                 # It asks the store what it could drive, and that may be away too.
                 self._warn(str(error))
             await asyncio.sleep(self._sweep_seconds)
@@ -256,11 +244,11 @@ class QueueWorker:
     async def _dispatched(self, engine: Engine, run: str, token: DispatchToken | None) -> Rest:
         """Drives a run until it rests, if the store has something to do for it."""
         if self._stopping:
-            raise RunBusy("this worker stops; another one has to drive the run")
+            raise er.RunBusy("this worker stops; another one has to drive the run")
         if run not in self._tasks:
             try:
                 row = self._project.store.row(run)
-            except UnknownName:
+            except er.UnknownName:
                 return Rest(ended=True)
             if not has_work(self._project, row):
                 return rest_of(self._project, run)
@@ -305,21 +293,21 @@ class QueueWorker:
                         return
                 await self._drive_once(engine, row, token)
                 return
-            except LeaseLost as error:
+            except er.LeaseLost as error:
                 # Usually another process has taken it. But a server that failed over may have lost
                 # the last commits: then the run is still this worker's, and no one else takes it.
                 self._warn(f"{row.name}: {error}")
                 if self._stopping:
                     return
                 is_again = is_refused = True
-            except (StoreBusy, WriteFailed) as error:
+            except (er.StoreBusy, er.WriteFailed) as error:
                 if self._stopping:
                     # Another worker takes it over: this one must not begin to drive it again.
                     raise
                 is_again = True
                 await self._outlast(error)
 
-    async def _outlast(self, error: StoreError) -> None:
+    async def _outlast(self, error: er.StoreError) -> None:
         """Waits until a server that could not be reached can be; raises for any other store.
 
         All workers lose it together. If each ended, someone would have to start them all again.
@@ -331,7 +319,7 @@ class QueueWorker:
         while True:
             await asyncio.sleep(self._look_seconds)
             # On a thread: it waits for the server, and calls of runs are under way.
-            with suppress(StoreBusy, WriteFailed):
+            with suppress(er.StoreBusy, er.WriteFailed):
                 await asyncio.to_thread(store.changes)
                 self._warn("the database can be reached again")
                 return
@@ -345,32 +333,32 @@ class QueueWorker:
                 await self._dispatcher.at(row.name, row.needs or (), result.due_at)
         except DispatcherUnavailable as error:
             self._warn(f"{row.name}: {error}")
-        except RunBusy as error:
+        except er.RunBusy as error:
             # Another process drives it now.
             self._warn(f"{row.name}: {error}")
-        except NotTrusted as error:
+        except er.NotTrusted as error:
             self._warn(f"{row.name}: {error}")
-            with suppress(LeaseLost, RunBusy):
+            with suppress(er.LeaseLost, er.RunBusy):
                 await engine.hold(row.name, "its definition has changed and needs trust")
-        except StoreDamaged as error:
+        except er.StoreDamaged as error:
             # Only this run is concerned, but nothing can be recorded about it.
             self._warn(f"{row.name}: {error}")
-        except (LeaseLost, StoreError):
+        except (er.LeaseLost, er.StoreError):
             # Nothing can be recorded about it, or about any run.
             raise
-        except SignoffError as error:
+        except er.SignoffError as error:
             await self._fail(engine, row, error)
 
-    async def _fail(self, engine: Engine, row: RunRow, error: SignoffError) -> None:
-        if isinstance(error, DefinitionChanged):
+    async def _fail(self, engine: Engine, row: RunRow, error: er.SignoffError) -> None:
+        if isinstance(error, er.DefinitionChanged):
             # Python loads a module once: this worker may have older code than the run's user.
             hint = "a worker keeps the code it started with, so end it if the code is newer"
-            error = DefinitionChanged(
+            error = er.DefinitionChanged(
                 f"{error}; {hint} (`signoff workers` lists it)", remedy=error.remedies
             )
         self._warn(f"{row.name}: {error}")
         # If another process drives it by now, what becomes of it is decided there.
-        with suppress(LeaseLost, RunBusy):
+        with suppress(er.LeaseLost, er.RunBusy):
             await engine.fail(row.name, error)
 
     def _refuse_deadly(self, row: RunRow) -> None:
@@ -380,7 +368,7 @@ class QueueWorker:
             # the other with it.
             lost = lost_workers(self._project.store, row)
             if lost >= MOST_LOST:
-                raise HandlerFailed(
+                raise er.HandlerFailed(
                     f"{lost} processes ended while they drove this run, at the same place; fix "
                     "what ends them, then resume it",
                     remedy=Resume(row.name),
@@ -419,7 +407,7 @@ def rest_of(project: Project, run: str) -> Rest:
             return Rest(0.0)
         case Status.RUNNING:
             # The dispatcher asks again, more and more rarely.
-            raise RunBusy(f"run {run!r} is driven by another process")
+            raise er.RunBusy(f"run {run!r} is driven by another process")
         case Status.WAITING | Status.PARKED:
             now = project.clock.now()
             return Rest(None if row.due_at is None else max(0.0, row.due_at - now))

@@ -24,15 +24,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff import plugins
+from signoff.agents import kinds
 from signoff.agents.base import KnownAgent
-from signoff.agents.kinds import (
-    AUTO,
-    BUNDLED,
-    DEFAULT_AGENT,
-    PROGRAMS,
-    bundled_program,
-    missing_key,
-)
 from signoff.app.agents import build_agents, known_agents
 from signoff.app.home import Home, expected_home
 from signoff.app.settings import Settings, load_settings
@@ -80,7 +73,7 @@ def compile_context(
     trust = trust_of(home, settings)
     trust("")
     known = _known(settings, agents or {})
-    found = [name for name in PROGRAMS if known[name].configured or _is_installed(name)]
+    found = [name for name in kinds.PROGRAMS if known[name].configured or _is_installed(name)]
     return CompileContext(
         root=home.root,
         home=home.path,
@@ -88,10 +81,12 @@ def compile_context(
         settings=settings.sections,
         workflows=settings.workflows,
         agents=known,
-        default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
+        default_agent=kinds.DEFAULT_AGENT if kinds.DEFAULT_AGENT in found else kinds.AUTO,
         installed=found,
         without_key=[
-            name for name, each in known.items() if missing_key(each.kind, each.options, os.environ)
+            name
+            for name, each in known.items()
+            if kinds.missing_key(each.kind, each.options, os.environ)
         ],
         agent_names=sorted(known),
         trust=trust,
@@ -101,8 +96,8 @@ def compile_context(
 
 def default_agent(available: Collection[str]) -> str:
     """Returns the agent for requests that name none; those that are configured are `available`."""
-    there = DEFAULT_AGENT in available or _is_installed(DEFAULT_AGENT)
-    return DEFAULT_AGENT if there else AUTO
+    there = kinds.DEFAULT_AGENT in available or _is_installed(kinds.DEFAULT_AGENT)
+    return kinds.DEFAULT_AGENT if there else kinds.AUTO
 
 
 def stored_context(description: str, now: CompileContext) -> CompileContext:
@@ -260,7 +255,7 @@ def portable_path(path: Path, root: Path) -> str:
 def _is_installed(name: str) -> bool:
     """Tells whether an agent's program is on PATH or bundled with an installed package."""
     # Asked of a table: loading the agents to ask them takes longer than reading a flow.
-    return bool(shutil.which(name) or bundled_program(BUNDLED.get(name, ())))
+    return bool(shutil.which(name) or kinds.bundled_program(kinds.BUNDLED.get(name, ())))
 
 
 def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgent]:

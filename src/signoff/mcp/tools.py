@@ -11,20 +11,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import anyio
+import mcp_types as types
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types import (
-    CallToolResult,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitRequestURLParams,
-    ElicitResult,
-    InputRequiredResult,
-    TextContent,
-    ToolAnnotations,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
@@ -72,9 +63,9 @@ from signoff.mcp.replies import (
 )
 from signoff.runtime.store_port import InboxItem, RunRow
 
-READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-STARTS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
+READS = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+WRITES = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+STARTS = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
 
 Run = Annotated[str, Field(description="From start")]
 Object = dict[str, Any]
@@ -91,7 +82,7 @@ class Tools:
 
     server: ServerOptions
 
-    def all(self) -> dict[Callable[..., Any], ToolAnnotations]:
+    def all(self) -> dict[Callable[..., Any], types.ToolAnnotations]:
         """Returns the tools with what clients should know before they call one."""
         return {
             self.start: STARTS,
@@ -110,7 +101,7 @@ class Tools:
         limits: Annotated[Object, Field(description="usd, calls, tokens, seconds")] = NONE,
         name: Annotated[str, Field(description="Run name; repeat it to retry a lost call")] = "",
         pull: Annotated[bool, Field(description="You do the agents' work, with work")] = False,
-    ) -> Annotated[CallToolResult, Started]:
+    ) -> Annotated[types.CallToolResult, Started]:
         """Start a review or workflow in the background, then call wait."""
         request = StartRequest(workflow, inputs, options, limits)
         with reported_errors():
@@ -121,7 +112,7 @@ class Tools:
         run: Run,
         cursor: Annotated[int, Field(description="From the last reply", ge=0)] = 0,
         seconds: Annotated[float, Field(description="0: default", ge=0, le=MOST_WAIT_SECONDS)] = 0,
-    ) -> Annotated[CallToolResult, NewsReply]:
+    ) -> Annotated[types.CallToolResult, NewsReply]:
         """Wait until a run ends or needs someone. Returns only what changed since cursor."""
         with self.server.project() as project:
             patience = seconds or self.server.wait_seconds
@@ -134,7 +125,7 @@ class Tools:
         part: Annotated[Part, Field(description="text: the artifact")] = "findings",
         number: Annotated[int, Field(description="Round, or request number")] = 0,
         page: int = 1,
-    ) -> Annotated[CallToolResult, Shown]:
+    ) -> Annotated[types.CallToolResult, Shown]:
         """Show a part of a run, page by page."""
         with self.server.project() as project:
             text = part_of_run(project, run, part, number or None)
@@ -147,7 +138,7 @@ class Tools:
         value: Annotated[Any, Field(description="Text, option label, or labels by header")],
         digest: Annotated[str, Field(description="Of the request, from wait")],
         comment: str = "",
-    ) -> Annotated[CallToolResult, ToolOutcome]:
+    ) -> Annotated[types.CallToolResult, ToolOutcome]:
         """Answer a question that is open to agents (by: agent). Never approves."""
         by = f"agent: {client_name(ctx.session)}"
         with self.server.project() as project:
@@ -159,12 +150,12 @@ class Tools:
 
     async def request_signoff(
         self, ctx: Context, request: int
-    ) -> Annotated[CallToolResult, ToolOutcome] | InputRequiredResult:
+    ) -> Annotated[types.CallToolResult, ToolOutcome] | types.InputRequiredResult:
         """Show a pending request to the user, who decides outside. Then call wait."""
         with self.server.project() as project:
             found = sign_off_request(project, request, self.server.page())
         asked = await ask_human(ctx, found, self.server.dialog_seconds)
-        return asked if isinstance(asked, InputRequiredResult) else reply(asked)
+        return asked if isinstance(asked, types.InputRequiredResult) else reply(asked)
 
     async def work(
         self,
@@ -173,7 +164,7 @@ class Tools:
         result: Annotated[str, Field(description="To submit; text or JSON")] = "",
         failure: Annotated[str, Field(description="Why it cannot be done")] = "",
         page: Annotated[int, Field(description="Of the prompt")] = 1,
-    ) -> Annotated[CallToolResult, ToolOutcome]:
+    ) -> Annotated[types.CallToolResult, ToolOutcome]:
         """Take a pulled run's open work, or submit a result. The engine checks it."""
         with self.server.project() as project:
             return reply(
@@ -181,10 +172,10 @@ class Tools:
             )
 
 
-def reply(values: Any) -> CallToolResult:
+def reply(values: Any) -> types.CallToolResult:
     """Returns an answer as structured content, and as the same JSON for older clients."""
-    return CallToolResult(
-        content=[TextContent(type="text", text=json_text(values, separators=(",", ":")))],
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=json_text(values, separators=(",", ":")))],
         structured_content=values,
     )
 
@@ -397,14 +388,16 @@ class SignOffRequest:
         command = f"run `{self.command}` in a terminal"
         return f"open {self.link} or {command}" if self.link else command
 
-    def params(self, *, opens_links: bool) -> ElicitRequestURLParams | ElicitRequestFormParams:
+    def params(
+        self, *, opens_links: bool
+    ) -> types.ElicitRequestURLParams | types.ElicitRequestFormParams:
         """Returns the dialog for a client: a link to the page, or a notice."""
         if opens_links and self.link:
-            return ElicitRequestURLParams(
+            return types.ElicitRequestURLParams(
                 message=self.summary, url=self.link, elicitation_id=self.identity
             )
         where = f"Decide at {self.link}" if self.link else f"To decide, run: {self.command}"
-        return ElicitRequestFormParams(
+        return types.ElicitRequestFormParams(
             message=f"{self.summary}\n{where}", requested_schema=dict(SEEN)
         )
 
@@ -436,7 +429,7 @@ def _summary(project: Project, item: InboxItem) -> str:
 
 async def ask_human(
     ctx: Context[Any, Any], request: SignOffRequest, patience: float
-) -> dict[str, Any] | InputRequiredResult:
+) -> dict[str, Any] | types.InputRequiredResult:
     """Shows a request to the human, in the best way that their client has."""
     if not request.is_open:
         # A dialog about something that is decided already would ask the human to decide it again.
@@ -455,20 +448,20 @@ async def ask_human(
 def _stateless(
     ctx: Context[Any, Any],
     request: SignOffRequest,
-    params: ElicitRequestURLParams | ElicitRequestFormParams,
-) -> dict[str, Any] | InputRequiredResult:
+    params: types.ElicitRequestURLParams | types.ElicitRequestFormParams,
+) -> dict[str, Any] | types.InputRequiredResult:
     """Asks through the result, as clients without a session need it; they call again with it."""
     answers = ctx.input_responses
     if answers is None:
-        return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)})
+        return types.InputRequiredResult(input_requests={KEY: types.ElicitRequest(params=params)})
     answer = answers.get(KEY)
-    action = answer.action if isinstance(answer, ElicitResult) else "cancel"
+    action = answer.action if isinstance(answer, types.ElicitResult) else "cancel"
     return request.reply(_MESSAGES[action])
 
 
 async def _asked(
     ctx: Context[Any, Any],
-    params: ElicitRequestURLParams | ElicitRequestFormParams,
+    params: types.ElicitRequestURLParams | types.ElicitRequestFormParams,
     patience: float,
 ) -> str:
     """Returns what became of a dialog; a client that fails or never answers has closed it."""
@@ -476,8 +469,8 @@ async def _asked(
     with anyio.move_on_after(patience):
         try:
             result = await session.send_request(
-                ElicitRequest(params=params),
-                ElicitResult,
+                types.ElicitRequest(params=params),
+                types.ElicitResult,
                 metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
             )
         except (MCPError, ValueError):

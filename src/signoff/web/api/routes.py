@@ -115,7 +115,7 @@ _DOCUMENT: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix=API)
 
 
-class ProblemDocument(docs.Document):
+class ProblemDocument(docs.SurfaceDocument):
     """What went wrong (RFC 9457)."""
 
     type: str
