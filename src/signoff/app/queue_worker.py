@@ -167,8 +167,7 @@ class QueueWorker:
         # Nothing may fail between a claim and its tasks: the runs would belong to a worker that
         # does not drive them, for as long as it lives.
         for row in engine.claim(self._capabilities.names, self._free_slots):
-            before = self._tasks.get(row.name)
-            driving = self._drive_again(engine, row, before) if before else self._drive(engine, row)
+            driving = self._drive(engine, row, after=self._tasks.get(row.name))
             self._tasks[row.name] = asyncio.create_task(driving)
 
     def _may_claim(self) -> bool:
@@ -197,28 +196,12 @@ class QueueWorker:
         claimed_at = time()
         if len(self._tasks) >= self._slots:
             await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
-        elif signal.is_live():
-            await signal.wait(self._tasks.values(), self._look_seconds)
-            # Every worker hears of every run. When many arrive, one look for several is enough.
-            await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
         else:
-            await self._look_for_changes(signal)
+            await signal.wait(self._tasks.values(), self._look_seconds)
+            if signal.is_live():
+                # Every worker hears of every run. When many arrive, one look for several is enough.
+                await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
         self._reap()
-
-    async def _look_for_changes(self, signal: WorkSignal) -> None:
-        store, time = self._project.store, asyncio.get_running_loop().time
-        before, until = store.changes(), time() + self._look_seconds
-        while time() < until and not signal.is_live():
-            if self._tasks:
-                await asyncio.wait(
-                    self._tasks.values(),
-                    timeout=NEWS_SECONDS,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-            else:
-                await asyncio.sleep(NEWS_SECONDS)
-            if self._reap() or store.changes() != before:
-                return
 
     def _reap(self) -> bool:
         """Forgets the runs that have come to rest; raises what ended a worker's ability to work."""
@@ -266,20 +249,17 @@ class QueueWorker:
         kinds = {row.needs for row in rows if row.needs is not None and able.issuperset(row.needs)}
         return [list(kind) for kind in kinds]
 
-    async def _drive_again(self, engine: Engine, row: RunRow, before: asyncio.Task[None]) -> None:
-        """Drives a run that was claimed while the task that drove it before was not over yet."""
-        await before
-        await self._drive(engine, row, is_again=True)
-
     async def _drive(
         self,
         engine: Engine,
         row: RunRow,
         token: DispatchToken | None = None,
         *,
-        is_again: bool = False,
+        after: asyncio.Task[None] | None = None,
     ) -> None:
-        is_refused = False
+        """Drives a run; `after` is the task that drove it before and is not over yet."""
+        is_refused, is_again = False, after is not None
+        await asyncio.gather(*([after] if after is not None else []))
         while True:
             try:
                 # After an error too the run belongs to this worker, so no other one would continue
@@ -331,18 +311,13 @@ class QueueWorker:
             result = await engine.resume(row.name, workflow, token=token)
             if token is None and self._dispatcher is not None and result.due_at is not None:
                 await self._dispatcher.at(row.name, row.needs or (), result.due_at)
-        except DispatcherUnavailable as error:
-            self._warn(f"{row.name}: {error}")
-        except er.RunBusy as error:
-            # Another process drives it now.
+        except (DispatcherUnavailable, er.RunBusy, er.StoreDamaged) as error:
+            # Another process drives it now, or nothing can be recorded about this run.
             self._warn(f"{row.name}: {error}")
         except er.NotTrusted as error:
             self._warn(f"{row.name}: {error}")
             with suppress(er.LeaseLost, er.RunBusy):
                 await engine.hold(row.name, "its definition has changed and needs trust")
-        except er.StoreDamaged as error:
-            # Only this run is concerned, but nothing can be recorded about it.
-            self._warn(f"{row.name}: {error}")
         except (er.LeaseLost, er.StoreError):
             # Nothing can be recorded about it, or about any run.
             raise
@@ -433,24 +408,36 @@ def lost_workers(store: Store, row: RunRow) -> int:
 class WorkSignal:
     """What a worker hears of a store, on its event loop."""
 
-    def __init__(self, is_live: Callable[[], bool], heard: asyncio.Event) -> None:
+    def __init__(self, store: Store, is_live: Callable[[], bool], heard: asyncio.Event) -> None:
+        self._store = store
         self.is_live = is_live
         """Tells whether the store says when there is work; otherwise it has to be asked."""
         self._heard = heard
 
     async def wait(self, tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
-        """Returns when a task is done, the store has notified, or the time is over.
+        """Returns when a task is done, the store has changed, or the time is over.
 
         What it says between two calls is not lost: the next one returns at once.
         """
-        hearing = asyncio.create_task(self._heard.wait())
+        hearing = asyncio.create_task(self._hear())
         try:
-            await asyncio.wait(
+            done, _ = await asyncio.wait(
                 {hearing, *tasks}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             hearing.cancel()
+        if hearing in done:
+            # Raises what kept the store from being asked.
+            hearing.result()
         self._heard.clear()
+
+    async def _hear(self) -> None:
+        before = None if self.is_live() else self._store.changes()
+        while before is not None and not self.is_live():
+            await asyncio.sleep(NEWS_SECONDS)
+            if self._store.changes() != before:
+                return
+        await self._heard.wait()
 
 
 @contextmanager
@@ -462,4 +449,4 @@ def work_signal(store: Store) -> Iterator[WorkSignal]:
         loop.call_soon_threadsafe(heard.set)
 
     with subscribed(store.listener(), [Topic.WORK], hear) as is_live:
-        yield WorkSignal(is_live, heard)
+        yield WorkSignal(store, is_live, heard)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from signoff.app.answering import find_item, title_of
 from signoff.app.documents import ledger_line
-from signoff.app.history import RunNews, form_of, load_state, need_review
+from signoff.app.history import RunNews, artifact, changes, form_of, load_state, need_review
 from signoff.app.project import Project
 from signoff.app.show import show
 from signoff.core import graph
@@ -25,7 +25,7 @@ from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.review.history import ReviewHistory, Version, describe_status
 from signoff.runtime.amounts import format_spend
 from signoff.runtime.run_inbox import BY_HUMAN
-from signoff.runtime.store_port import InboxItem, RunRow
+from signoff.runtime.store_port import InboxItem
 
 MOST_REQUESTS = 3
 """Pending requests that an answer lists; the others are counted."""
@@ -188,13 +188,13 @@ def part_of_run(project: Project, run: str | None, part: Part, number: int | Non
 
 def _findings(project: Project, run: str | None, number: int | None) -> str:
     _, history = need_review(project, run)
-    found = [each for each in history.findings if number is None or _in_round(each, number)]
+    found = [
+        each
+        for each in history.findings
+        if number is None or any(iteration == number for iteration, _ in each.history)
+    ]
     groups = group_equal(history.listed(found))
     return "\n".join(_finding(history, each) for each in groups) or "no findings"
-
-
-def _in_round(finding: Finding, number: int) -> bool:
-    return any(iteration == number for iteration, _ in finding.history)
 
 
 def _finding(history: ReviewHistory, group: Sequence[Finding]) -> str:
@@ -210,14 +210,13 @@ def _finding(history: ReviewHistory, group: Sequence[Finding]) -> str:
 
 def _diff(project: Project, run: str | None, number: int | None) -> str:
     row, history = need_review(project, run)
-    if number is not None and history.round(number) is None:
-        raise UsageError(f"run {row.name!r} has no round {number}; it has {len(history.rounds)}")
-    versions = history.versions
-    if number is not None:
-        pair = history.fix_of(number)
+    if number is None:
+        versions = history.versions
+        pairs = [(versions[0], versions[-1])] if len(versions) > 1 else []
     else:
-        pair = (versions[0], versions[-1]) if len(versions) > 1 else None
-    return "\n".join(_hunks(history, *pair)) if pair is not None else "nothing was changed"
+        pairs = changes(history, row.name, number)
+    lines = [line for pair in pairs for line in _hunks(history, *pair)]
+    return "\n".join(lines) or "nothing was changed"
 
 
 def _hunks(history: ReviewHistory, before: Version, after: Version) -> Iterator[str]:
@@ -232,9 +231,7 @@ def _hunks(history: ReviewHistory, before: Version, after: Version) -> Iterator[
 
 def _text(project: Project, run: str | None, number: int | None) -> str:
     row, history = need_review(project, run)
-    version = history.result if number is None else history.reviewed_in(number)
-    if version is None:
-        raise UsageError(f"run {row.name!r} has no version of the artifact yet")
+    version = artifact(history, row.name, number)
     files = {history.name_of(path): text for path, text in version.files.items()}
     if len(files) == 1:
         return next(iter(files.values()))
@@ -259,17 +256,13 @@ def _request(project: Project, run: str | None, number: int | None) -> str:
     # A number alone is enough for a human. An agent also names its run, so a slip shows another
     # run's request to nobody.
     item = find_item(project, run) if number is None else project.store.item(number)
-    _check_run(project.run(run) if run is not None else None, item.run, item.id)
+    if run is not None and project.run(run).name != item.run:
+        raise UsageError(f"request #{item.id} belongs to run {item.run!r}, not {run!r}")
     form = form_of(project, item)
     head = (
         f"#{item.id} {request_word(form)} of {item.run}, {item.state}, digest {item.digest[:SHORT]}"
     )
     return "\n".join([head, item.prompt, *_details(form)])
-
-
-def _check_run(row: RunRow | None, owner: str, number: int) -> None:
-    if row is not None and row.name != owner:
-        raise UsageError(f"request #{number} belongs to run {owner!r}, not {row.name!r}")
 
 
 def _details(form: Mapping[str, Any]) -> Iterator[str]:

@@ -63,6 +63,8 @@ from signoff.mcp.replies import (
 )
 from signoff.runtime.store_port import InboxItem, RunRow
 
+Dialog = types.ElicitRequestURLParams | types.ElicitRequestFormParams
+
 READS = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WRITES = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 STARTS = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
@@ -360,19 +362,11 @@ _MESSAGES = {
 class SignOffRequest:
     """What a human is asked to decide, and where."""
 
-    run: str
-    number: int
-    is_open: bool
+    item: InboxItem
     summary: str
     """What the dialog shows: the question, what was asked for, and its digest."""
-    state: str
     link: str
     """The page of the request; empty if no page is served."""
-
-    @property
-    def identity(self) -> str:
-        """Names the dialog for clients with a session."""
-        return f"signoff-{self.run}-{self.number}"
 
     @property
     def command(self) -> str:
@@ -380,21 +374,14 @@ class SignOffRequest:
 
         The commands that decide are not given to an agent, which might run them.
         """
-        return inbox_command(self.number)
+        return inbox_command(self.item.id)
 
-    @property
-    def how(self) -> str:
-        """What the user does to decide, in words."""
-        command = f"run `{self.command}` in a terminal"
-        return f"open {self.link} or {command}" if self.link else command
-
-    def params(
-        self, *, opens_links: bool
-    ) -> types.ElicitRequestURLParams | types.ElicitRequestFormParams:
+    def dialog(self, *, opens_links: bool) -> Dialog:
         """Returns the dialog for a client: a link to the page, or a notice."""
         if opens_links and self.link:
+            name = f"signoff-{self.item.run}-{self.item.id}"
             return types.ElicitRequestURLParams(
-                message=self.summary, url=self.link, elicitation_id=self.identity
+                message=self.summary, url=self.link, elicitation_id=name
             )
         where = f"Decide at {self.link}" if self.link else f"To decide, run: {self.command}"
         return types.ElicitRequestFormParams(
@@ -403,42 +390,40 @@ class SignOffRequest:
 
     def reply(self, message: str) -> dict[str, Any]:
         """Returns the answer of the tool."""
-        found: dict[str, Any] = {"run": self.run, "done": not self.is_open, "message": message}
+        is_open = self.item.state is ItemState.OPEN
+        found: dict[str, Any] = {"run": self.item.run, "done": not is_open, "message": message}
         found |= {"link": self.link} if self.link else {}
-        return found | ({"command": self.command} if self.is_open else {})
+        return found | ({"command": self.command} if is_open else {})
 
 
 def sign_off_request(project: Project, number: int, page: str) -> SignOffRequest:
     """Returns a request of the inbox as a human is shown it."""
     item = project.store.item(number)
-    return SignOffRequest(
-        run=item.run,
-        number=item.id,
-        is_open=item.state is ItemState.OPEN,
-        summary=_summary(project, item),
-        state=item.state.value,
-        link=f"{page.rstrip('/')}/requests/{item.id}" if page else "",
-    )
-
-
-def _summary(project: Project, item: InboxItem) -> str:
     title = title_of(form_of(project, item))
     text = line(f"{title} {item.prompt}".strip(), LONGEST_SUMMARY)
-    return f"signoff: run {item.run} needs your decision.\n{text}\ndigest {item.digest[:SHORT]}"
+    head = f"signoff: run {item.run} needs your decision."
+    return SignOffRequest(
+        item,
+        summary=f"{head}\n{text}\ndigest {item.digest[:SHORT]}",
+        link=f"{page.rstrip('/')}/requests/{item.id}" if page else "",
+    )
 
 
 async def ask_human(
     ctx: Context[Any, Any], request: SignOffRequest, patience: float
 ) -> dict[str, Any] | types.InputRequiredResult:
     """Shows a request to the human, in the best way that their client has."""
-    if not request.is_open:
+    item = request.item
+    if item.state is not ItemState.OPEN:
         # A dialog about something that is decided already would ask the human to decide it again.
-        return request.reply(f"Request #{request.number} is {request.state}; nothing to sign off.")
+        return request.reply(f"Request #{item.id} is {item.state}; nothing to sign off.")
     capabilities = ctx.client_capabilities
     dialogs = capabilities.elicitation if capabilities is not None else None
     if dialogs is None:
-        return request.reply(f"Ask the user to {request.how}, and decide there. Then call wait.")
-    params = request.params(opens_links=dialogs.url is not None)
+        how = f"run `{request.command}` in a terminal"
+        how = f"open {request.link} or {how}" if request.link else how
+        return request.reply(f"Ask the user to {how}, and decide there. Then call wait.")
+    params = request.dialog(opens_links=dialogs.url is not None)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return _stateless(ctx, request, params)
     action = await _asked(ctx, params, patience)
@@ -448,7 +433,7 @@ async def ask_human(
 def _stateless(
     ctx: Context[Any, Any],
     request: SignOffRequest,
-    params: types.ElicitRequestURLParams | types.ElicitRequestFormParams,
+    params: Dialog,
 ) -> dict[str, Any] | types.InputRequiredResult:
     """Asks through the result, as clients without a session need it; they call again with it."""
     answers = ctx.input_responses
@@ -461,7 +446,7 @@ def _stateless(
 
 async def _asked(
     ctx: Context[Any, Any],
-    params: types.ElicitRequestURLParams | types.ElicitRequestFormParams,
+    params: Dialog,
     patience: float,
 ) -> str:
     """Returns what became of a dialog; a client that fails or never answers has closed it."""
