@@ -8,14 +8,21 @@ import pytest
 
 from signoff.app import hand_over as module
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.hand_over import ensure_worker, hand_over, wake, wake_if_handed_over
+from signoff.app.hand_over import (
+    WorkerCapabilities,
+    ensure_worker,
+    hand_over,
+    needs_of,
+    wake,
+    wake_if_handed_over,
+)
 from signoff.app.project import Project, open_project
 from signoff.app.start import StartPlan, plan, resume, start
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
 from signoff.errors import UsageError
 from signoff.runtime.owner import this_process
-from signoff.testing import FrozenClock
+from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 
 FLOW = """
 from signoff import Outcome, Question, StepDef, Workflow
@@ -134,3 +141,79 @@ async def test_a_run_is_woken_from_an_event_loop_with_a_dispatcher(
 
     assert wake(project, "own").status is Status.QUEUED
     dispatcher.wake.assert_awaited_once()
+
+
+FLOW_CAPABILITIES = """
+goal: A line about the sea.
+constraints: {files: [clear.yaml]}
+workflow:
+  - {step: generate, agent: codex}
+  - {step: critique, agent: claude}
+  - {step: adjudicate, agent: policy}
+"""
+
+EDITS = """
+from signoff import Outcome, StepDef, Workflow
+
+STEP = StepDef("only", "Edit", ["Edit it."], edits=True, next={Outcome.OK: None})
+WORKFLOW = Workflow("edits", STEP)
+"""
+
+
+class Server(WrappedStore):
+    """A store that other hosts use too."""
+
+    def local_file(self) -> Path | None:
+        return None
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Project:
+    project = open_project(tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "none")}, create=True)
+    (tmp_path / "flow.yaml").write_text(FLOW_CAPABILITIES)
+    (tmp_path / "edits.py").write_text(EDITS)
+    (tmp_path / "clear.yaml").write_text("summary: It is clear.\n")
+    return project
+
+
+def needs(shared: Project, target: str, **options: object) -> tuple[str, ...]:
+    planned = plan(shared.home.root, {}, target, {})
+    return needs_of(shared, planned, **options)  # type: ignore[arg-type]  # as given by the test
+
+
+def test_a_run_needs_the_agents_that_it_asks(shared: Project) -> None:
+    """A worker without one of them would fail the run after the first steps are paid for."""
+    with shared:
+        plain = needs(shared, "flow.yaml")
+        switched = needs(shared, "flow.yaml", switch={"claude": "gemini"}, labels=["gpu"])
+
+    assert plain == ("agent:claude", "agent:codex")
+    assert switched == ("agent:codex", "agent:gemini", "gpu")
+
+
+def test_with_a_shared_store_a_run_also_needs_its_folder(shared: Project) -> None:
+    """A worker of another project would not find the workflow."""
+    with shared:
+        shared.store = Server(shared.store)
+
+        assert f"folder:{shared.home.root}" in needs(shared, "flow.yaml")
+        assert not any(each.startswith("host:") for each in needs(shared, "flow.yaml"))
+        assert any(each.startswith("host:") for each in needs(shared, "edits.py"))
+
+
+def test_a_worker_can_do_what_its_agents_are_ready_for(
+    shared: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown agent is no capability, and an agent of the program is ready."""
+    shared.agents = {"writer": ScriptedAgent()}
+    able = WorkerCapabilities(shared, ["gpu"])
+    with shared:
+        changed = able.check(["agent:manual", "agent:writer", "agent:nobody", "label"])
+        again = able.check(["agent:manual", "agent:nobody"])
+        monkeypatch.setattr(module, "RECHECK_SECONDS", -1.0)
+        shared.agents = {}
+        lost = able.check(["agent:writer"])
+
+    assert (changed, again, lost) == (True, False, True)
+    assert {each for each in able.names if each.startswith("agent:")} == {"agent:manual"}
+    assert {"gpu", f"folder:{shared.home.root}"} <= able.names
