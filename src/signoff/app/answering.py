@@ -10,6 +10,7 @@ import getpass
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
@@ -188,7 +189,8 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
                 f"run {row.name!r} has no pending requests{_other_requests(project)}"
             )
         case several:
-            listed = ", ".join(f"#{item.id} {_label(project, item)!r}" for item in several[:8])
+            shown = ((each, title_of(form_of(project, each))) for each in several[:8])
+            listed = ", ".join(f"#{each.id} {title or each.prompt[:40]!r}" for each, title in shown)
             raise er.UsageError(
                 f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
             )
@@ -206,10 +208,6 @@ def current_user() -> str:
     except (KeyError, OSError, ImportError):
         # A container may run under a user id that has no name.
         return "unknown user"
-
-
-def _label(project: Project, item: InboxItem) -> str:
-    return title_of(form_of(project, item)) or item.prompt[:40]
 
 
 def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> InboxItem:
@@ -471,7 +469,11 @@ def refuse_reference_as_answer(project: Project, word: str) -> None:
 
     The user has most likely forgotten the answer itself, and an answer cannot be undone.
     """
-    if _is_request(project, word) or project.has_run(word):
+    number, is_request = request_number(word), False
+    if number is not None:
+        with suppress(er.UnknownName):
+            is_request = bool(project.store.item(number))
+    if is_request or project.has_run(word):
         raise er.UsageError(
             f"the answer is missing: {word!r} is a request or a run (if it is the answer itself, "
             "give the request or the run too)",
@@ -485,7 +487,9 @@ def request_to_json(project: Project, item: InboxItem) -> LocalRequest:
 
     form = form_of(project, item)
     names = ("path", "edits", "schema", "question_id", "default")
-    path = form.get("path")
+    path, folder = form.get("path"), project.folder(item.run)
+    prompt_file = folder / HITL / prompt_name(item.id)
+    has_file = item.kind.answer_form is AnswerForm.WORK and prompt_file.is_file()
     return document(
         LocalRequest,
         item,
@@ -498,8 +502,8 @@ def request_to_json(project: Project, item: InboxItem) -> LocalRequest:
         presence=bool(form.get(PRESENCE)),
         at_deadline=describe_default(form) if item.deadline is not None else None,
         answer=answer_to_json(item),
-        prompt_file=_prompt_file(project, item),
-        file=str(file_path(project.folder(item.run), path)) if path else None,
+        prompt_file=str(prompt_file) if has_file else None,
+        file=str(file_path(folder, path)) if path else None,
         commands=answer_commands(item, form, project.clock.now()),
     )
 
@@ -520,19 +524,3 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
             if name in answer
         },
     }
-
-
-def _prompt_file(project: Project, item: InboxItem) -> str | None:
-    """Returns the file in the run's folder with the full prompt of a request for a response."""
-    if item.kind.answer_form is not AnswerForm.WORK:
-        return None
-    path = project.folder(item.run) / HITL / prompt_name(item.id)
-    return str(path) if path.is_file() else None
-
-
-def _is_request(project: Project, word: str) -> bool:
-    number = request_number(word)
-    try:
-        return number is not None and bool(project.store.item(number))
-    except er.UnknownName:
-        return False

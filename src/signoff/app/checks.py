@@ -18,16 +18,7 @@ from typing import Any
 from signoff import errors as er
 from signoff import plugins
 from signoff.agents.base import Health
-from signoff.app.agents import (
-    build_agents,
-    check_agents,
-    import_errors,
-    missing_needs,
-    roles_without_agent,
-    unknown_kinds,
-    unknown_options,
-    unusable_files,
-)
+from signoff.app import agents as agent_checks
 from signoff.app.hand_over import dispatcher_of
 from signoff.app.home import ELSEWHERE, Home, expected_home, find_home
 from signoff.app.next_commands import next_command, next_commands
@@ -114,7 +105,7 @@ Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
 
 def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = None) -> SetupReport:
     """Checks everything a run needs; changes nothing."""
-    checks = tuple(_checks(cwd, environment, look or check_agents))
+    checks = tuple(_checks(cwd, environment, look or agent_checks.check_agents))
     ready = [c.capabilities for c in checks if c.ready and c.capabilities is not None]
     models = [each for each in ready if each.is_model]
     # A model that is too small to review does not count: runs would not choose it either.
@@ -165,7 +156,7 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
 
 def _names(settings: Settings, root: Path) -> Iterator[Check]:
     """Checks that roles and observers name what exists."""
-    roles = [("roles", each) for each in roles_without_agent(settings)]
+    roles = [("roles", each) for each in agent_checks.roles_without_agent(settings)]
     observers = [("observers", each) for each in observer_problems(settings, root)]
     for name, problem in [*roles, *observers]:
         detail = f"{problem.where}: {problem.what}"
@@ -260,7 +251,7 @@ def _dispatcher(url: str) -> Check:
 def _agents(
     configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
 ) -> Iterator[Check]:
-    built = build_agents(configured)
+    built = agent_checks.build_agents(configured)
     for name, health in found.items():
         remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
         remedy = remedy or "see docs/agents.md for what it needs"
@@ -341,13 +332,16 @@ def _check_settings(
 ) -> Iterator[ValidationResult]:
     """Yields the problems of configured agents that can be found without calling them."""
     problems = (
-        *unknown_kinds(settings),
-        *unknown_options(settings, home.root),
-        *unusable_files(settings, home.root),
-        *roles_without_agent(settings),
+        *agent_checks.unknown_kinds(settings),
+        *agent_checks.unknown_options(settings, home.root),
+        *agent_checks.unusable_files(settings, home.root),
+        *agent_checks.roles_without_agent(settings),
         *observer_problems(settings, home.root),
     )
-    warnings = (*import_errors(settings, home.root), *missing_needs(settings, environment))
+    warnings = (
+        *agent_checks.import_errors(settings, home.root),
+        *agent_checks.missing_needs(settings, environment),
+    )
     if problems or warnings:
         yield ValidationResult("settings", None, problems, warnings)
 

@@ -31,7 +31,6 @@ from signoff.runtime.timeline import ERROR_KEY, Timeline
 from signoff.store.rundir.layout import EndView
 
 if TYPE_CHECKING:
-    from signoff.app.documents import LocalRequest
     from signoff.review.history import ReviewHistory
 
 
@@ -42,14 +41,14 @@ class RunDetails:
     row: RunRow
     timeline: Timeline
     inbox: tuple[InboxItem, ...]
-    requests: tuple[LocalRequest, ...]
+    requests: tuple[Mapping[str, Any], ...]
     """The inbox as plain values, each with the commands that answer it."""
     folder: Path
     notation_report: RunReport | None = None
     """What the run's notation reports about it."""
     end: EndView | None = None
     """What the run leaves to its user, if it has ended and its notation shows that."""
-    answered: tuple[LocalRequest, ...] = ()
+    answered: tuple[Mapping[str, Any], ...] = ()
     """Requests whose answers the run has not used yet, as plain values."""
     progress: ResumeReport | None = None
     """Where the run continues, if it has not ended and its notation can say."""

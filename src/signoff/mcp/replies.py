@@ -17,7 +17,6 @@ from signoff.core import graph
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import AnswerForm, is_open_to_agents, options_of, request_word
-from signoff.core.spend import Spend
 from signoff.documents.control_characters import shown_text
 from signoff.errors import UsageError
 from signoff.mcp.access import line, without_empty
@@ -96,6 +95,9 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
     # Counts and no texts: the agent asks for the findings it wants, and pays only for those.
     found = {"open": news.open_findings, "new": news.new_findings, "gone": news.gone_findings}
     changed = now.open != before.open
+    spent = {"calls": now.spend.calls, "tokens": now.spend.known_tokens, "usd": now.spend.known_usd}
+    # Amounts that no call reported are left out.
+    spent = {name: round(value, 4) for name, value in spent.items() if value}
     reply: Any = without_empty(
         {
             "run": row.name,
@@ -105,7 +107,7 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
             "round": now.round if now.round != before.round else None,
             "reason": line(row.reason, LONGEST_TEXT) if row.status in EXPLAINED else "",
             "findings": without_empty(found) if changed else {},
-            "spend": spend_reply(now.spend) if now.spend != before.spend else {},
+            "spend": spent if now.spend != before.spend else {},
             "decisions": [
                 line(f"{each.step}: {each.value} by {each.by} {each.text}", LONGEST_TEXT)
                 for each in news.decisions[-MOST_DECISIONS:]
@@ -119,12 +121,6 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
     )
     reply["changed"] = row.head > after
     return reply  # type: ignore[no-any-return]
-
-
-def spend_reply(spend: Spend) -> dict[str, float]:
-    """Returns what a run has cost; amounts that no call reported are left out."""
-    amounts = {"calls": spend.calls, "tokens": spend.known_tokens, "usd": spend.known_usd}
-    return {name: round(value, 4) for name, value in amounts.items() if value}
 
 
 def request_reply(project: Project, item: InboxItem, *, handed_out: bool) -> dict[str, Any]:

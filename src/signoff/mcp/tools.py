@@ -19,16 +19,9 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
+from signoff.app import external_work
 from signoff.app.agents import refuse_not_ready
 from signoff.app.answering import AnswerInput, answer_as_agent, title_of
-from signoff.app.external_work import (
-    RunStatus,
-    WorkItem,
-    next_work,
-    run_status,
-    start_pulled,
-    submit,
-)
 from signoff.app.hand_over import hand_over, wake
 from signoff.app.history import MOVING, RunNews, form_of, load_state, news
 from signoff.app.next_commands import inbox_command
@@ -41,6 +34,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
 from signoff.errors import InvalidAnswer, UsageError
+from signoff.mcp import replies
 from signoff.mcp.access import (
     MOST_WAIT_SECONDS,
     ServerOptions,
@@ -49,17 +43,6 @@ from signoff.mcp.access import (
     page_of,
     reported_errors,
     without_empty,
-)
-from signoff.mcp.replies import (
-    LONGEST_LABEL,
-    LONGEST_TEXT,
-    NewsReply,
-    Part,
-    Shown,
-    Started,
-    ToolOutcome,
-    news_reply,
-    part_of_run,
 )
 from signoff.runtime.store_port import InboxItem, RunRow
 
@@ -103,7 +86,7 @@ class Tools:
         limits: Annotated[Object, Field(description="usd, calls, tokens, seconds")] = NONE,
         name: Annotated[str, Field(description="Run name; repeat it to retry a lost call")] = "",
         pull: Annotated[bool, Field(description="You do the agents' work, with work")] = False,
-    ) -> Annotated[types.CallToolResult, Started]:
+    ) -> Annotated[types.CallToolResult, replies.Started]:
         """Start a review or workflow in the background, then call wait."""
         request = StartRequest(workflow, inputs, options, limits)
         with reported_errors():
@@ -114,23 +97,23 @@ class Tools:
         run: Run,
         cursor: Annotated[int, Field(description="From the last reply", ge=0)] = 0,
         seconds: Annotated[float, Field(description="0: default", ge=0, le=MOST_WAIT_SECONDS)] = 0,
-    ) -> Annotated[types.CallToolResult, NewsReply]:
+    ) -> Annotated[types.CallToolResult, replies.NewsReply]:
         """Wait until a run ends or needs someone. Returns only what changed since cursor."""
         with self.server.project() as project:
             patience = seconds or self.server.wait_seconds
             found = await wait_for_news(project, run, cursor, patience)
-            return reply(news_reply(project, found, after=cursor))
+            return reply(replies.news_reply(project, found, after=cursor))
 
     def show(
         self,
         run: Run,
-        part: Annotated[Part, Field(description="text: the artifact")] = "findings",
+        part: Annotated[replies.Part, Field(description="text: the artifact")] = "findings",
         number: Annotated[int, Field(description="Round, or request number")] = 0,
         page: int = 1,
-    ) -> Annotated[types.CallToolResult, Shown]:
+    ) -> Annotated[types.CallToolResult, replies.Shown]:
         """Show a part of a run, page by page."""
         with self.server.project() as project:
-            text = part_of_run(project, run, part, number or None)
+            text = replies.part_of_run(project, run, part, number or None)
         return reply({"run": run, "part": part, **page_of(text, page)})
 
     def answer(
@@ -140,7 +123,7 @@ class Tools:
         value: Annotated[Any, Field(description="Text, option label, or labels by header")],
         digest: Annotated[str, Field(description="Of the request, from wait")],
         comment: str = "",
-    ) -> Annotated[types.CallToolResult, ToolOutcome]:
+    ) -> Annotated[types.CallToolResult, replies.ToolOutcome]:
         """Answer a question that is open to agents (by: agent). Never approves."""
         by = f"agent: {client_name(ctx.session)}"
         with self.server.project() as project:
@@ -152,7 +135,7 @@ class Tools:
 
     async def request_signoff(
         self, ctx: Context, request: int
-    ) -> Annotated[types.CallToolResult, ToolOutcome] | types.InputRequiredResult:
+    ) -> Annotated[types.CallToolResult, replies.ToolOutcome] | types.InputRequiredResult:
         """Show a pending request to the user, who decides outside. Then call wait."""
         with self.server.project() as project:
             found = sign_off_request(project, request, self.server.page())
@@ -166,7 +149,7 @@ class Tools:
         result: Annotated[str, Field(description="To submit; text or JSON")] = "",
         failure: Annotated[str, Field(description="Why it cannot be done")] = "",
         page: Annotated[int, Field(description="Of the prompt")] = 1,
-    ) -> Annotated[types.CallToolResult, ToolOutcome]:
+    ) -> Annotated[types.CallToolResult, replies.ToolOutcome]:
         """Take a pulled run's open work, or submit a result. The engine checks it."""
         with self.server.project() as project:
             return reply(
@@ -227,7 +210,9 @@ async def start_run(
         row = await run_sync(_same_run, project, planned, name)
         if row is None and pull:
             options = {"name": name or None, "limits": planned.own_limits}
-            started = await start_pulled(project, planned.target, request.params, **options)
+            started = await external_work.start_pulled(
+                project, planned.target, request.params, **options
+            )
             row = started.row
         elif row is None:
             row = await run_sync(lambda: hand_over(project, planned, name=name or None))
@@ -258,10 +243,12 @@ def _start_reply(planned: StartPlan, row: RunRow, *, pull: bool) -> dict[str, An
             "run": row.name,
             "status": row.status.value,
             "cursor": row.head,
-            "steps": [line(each, LONGEST_LABEL) for each in list(workflow.steps)[:MOST_STEPS]],
+            "steps": [
+                line(each, replies.LONGEST_LABEL) for each in list(workflow.steps)[:MOST_STEPS]
+            ],
             "most_calls": calls.get("at_most"),
             "limits": planned.limits.to_json(),
-            "warnings": [line(each, LONGEST_TEXT) for each in warnings],
+            "warnings": [line(each, replies.LONGEST_TEXT) for each in warnings],
             "next": after,
         }
     )
@@ -299,21 +286,21 @@ async def take_or_submit(
     # An agent that works alone need not count: the only open item is meant.
     number = submission.item or None
     if submission.is_empty:
-        return _work_reply(await next_work(project, run), number, page)
+        return _work_reply(await external_work.next_work(project, run), number, page)
     answer = AnswerInput(
         submission.failure or submission.result, by="agent", failed=bool(submission.failure)
     )
     which = None if number is None else str(number)
     try:
-        return _work_reply(await submit(project, run, which, answer), None, 1)
+        return _work_reply(await external_work.submit(project, run, which, answer), None, 1)
     except InvalidAnswer as error:
         # Nothing has changed, and what is open tells the agent what to do instead.
-        open_work = _work_reply(run_status(project, run), None, 1, is_shown=False)
+        open_work = _work_reply(external_work.run_status(project, run), None, 1, is_shown=False)
         return {**open_work, "done": False, "message": line(str(error), LONGEST_PROBLEM)}
 
 
 def _work_reply(
-    status: RunStatus, number: int | None, page: int, *, is_shown: bool = True
+    status: external_work.RunStatus, number: int | None, page: int, *, is_shown: bool = True
 ) -> dict[str, Any]:
     row, verdict = status.row, status.verdict
     items = [each for each in status.work if number in (None, each.number)]
@@ -328,15 +315,15 @@ def _work_reply(
     return without_empty(found)
 
 
-def _item(item: WorkItem) -> dict[str, Any]:
+def _item(item: external_work.WorkItem) -> dict[str, Any]:
     return without_empty(
         {
             "item": item.number,
-            "step": line(item.step, LONGEST_LABEL),
+            "step": line(item.step, replies.LONGEST_LABEL),
             "attempt": item.attempt,
             "feedback": line(item.feedback or "", LONGEST_PROBLEM),
             "schema": dict(item.schema) if item.schema else None,
-            "must_hold": [line(each, LONGEST_TEXT) for each in item.must_hold],
+            "must_hold": [line(each, replies.LONGEST_TEXT) for each in item.must_hold],
         }
     )
 

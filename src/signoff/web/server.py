@@ -68,7 +68,12 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     cookie, projects = cookie_name(project.home), ProjectPool(project)
     feed, keys = LiveFeed(project, projects), IdempotencyKeys.of(project.home)
 
-    mcp = HttpApp(partial(_mcp_options, project, access))
+    def mcp_options() -> ServerOptions:
+        from signoff.mcp.access import ServerOptions
+
+        return ServerOptions(project.cwd, dict(os.environ), page=access.address)
+
+    mcp = HttpApp(mcp_options)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -107,12 +112,6 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     cached = PageCache(zipped, lambda: feed.version)
     return PageApp(RequestGuard(cached, access, cookie=cookie, hosts=hosts), app, feed)
-
-
-def _mcp_options(project: Project, access: Access) -> ServerOptions:
-    from signoff.mcp.access import ServerOptions
-
-    return ServerOptions(project.cwd, dict(os.environ), page=access.address)
 
 
 class _Static(StaticFiles):

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter
 
 from signoff import plugins
 from signoff._version import __version__
-from signoff.app import answering
+from signoff.app import answering, runs
 from signoff.app import documents as docs
 from signoff.app.hand_over import continue_run, ensure_worker, hand_over
 from signoff.app.history import (
@@ -35,14 +35,6 @@ from signoff.app.history import (
     without_review,
 )
 from signoff.app.project import Project
-from signoff.app.runs import (
-    RunFilter,
-    cancel,
-    catch_up,
-    current_row,
-    list_page,
-    spending,
-)
 from signoff.app.show import show
 from signoff.app.start import StartRequest, plan_named
 from signoff.app.targets import REVIEW, Catalog, CatalogEntry, catalog, find_workflow
@@ -191,8 +183,8 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 50,
 ) -> docs.RunPage:
     """List runs, newest first."""
-    chosen = RunFilter(tuple(status or ()), workflow, text)
-    page = list_page(project, chosen, cursor=cursor, limit=limit)
+    chosen = runs.RunFilter(tuple(status or ()), workflow, text)
+    page = runs.list_page(project, chosen, cursor=cursor, limit=limit)
     return {"runs": [*map(docs.run_info, page.rows)], "next": page.next}
 
 
@@ -213,7 +205,7 @@ def cancel_run(
     """Cancel a run; when this answers, nothing of it is active any more."""
     why = body.why if body is not None else ""
     # This thread has no event loop, and the caller is told when nothing of the run is active.
-    asyncio.run(cancel(project, run, f"by {caller.name}{why and f': {why}'}"))
+    asyncio.run(runs.cancel(project, run, f"by {caller.name}{why and f': {why}'}"))
     return _info(project, run)
 
 
@@ -225,7 +217,7 @@ def resume_run(project: OpenProject, _caller: Operator, run: RunName) -> docs.Ru
 
 
 def _info(project: OpenProject, run: str) -> docs.RunInfo:
-    return docs.run_info(current_row(project, project.store.row(run)))
+    return docs.run_info(runs.current_row(project, project.store.row(run)))
 
 
 @router.get("/runs/{run}/journal", operation_id="list_events", tags=["events"])
@@ -378,7 +370,7 @@ def get_spend(
 
     A run counts with everything it had cost when it last came to rest.
     """
-    since, totals = spending(project, days)
+    since, totals = runs.spending(project, days)
     return {"since": since, "lines": [*map(docs.spend_line, totals)]}
 
 
@@ -403,12 +395,13 @@ def get_workflow(
     entry = described(project, catalog_of(project).find(target, project.home.root))
     if entry.target == REVIEW:
         # Its graph depends on its options.
-        parts: docs.Json = {"params": [], "graph": {}, "options": _described(_review_options())}
+        own = next(each.review_options for each in plugins.notations() if each.review)
+        parts: docs.Json = {"params": [], "graph": {}, "options": _described(own)}
     else:
         workflow = find_workflow(entry.target, project.home.root, os.environ)
         data = graph.data(workflow)
-        options = _described(start_options(workflow))
-        parts = {"params": data.pop("parameters"), "graph": data, "options": options}
+        options = start_options(workflow)
+        parts = {"params": data.pop("parameters"), "graph": data, "options": _described(options)}
     return docs.document(docs.WorkflowDocument, entry, **parts)
 
 
@@ -439,10 +432,6 @@ def start_options(workflow: Workflow) -> list[NotationOption]:
     notation = plugins.notation(workflow.notation)
     options = notation.options if notation is not None else ()
     return [each for each in options if "run" in each.commands]
-
-
-def _review_options() -> Sequence[NotationOption]:
-    return next(each.review_options for each in plugins.notations() if each.review)
 
 
 def _described(options: Sequence[NotationOption]) -> list[docs.Json]:
@@ -514,7 +503,7 @@ def answer_request(
     asked, now = f"answer {number} {body.model_dump_json()}", project.clock.now()
     with keys.request(caller.name, key, asked, str(number), now) as claim:
         item = _record(project, number, body, caller, repeated=claim.repeated)
-    catch_up(project, item.run, repair=False)
+    runs.catch_up(project, item.run, repair=False)
     if body.resume:
         continue_run(project, item.run)
     return answering.request_to_json(project, project.store.item(number))
