@@ -1,4 +1,4 @@
-"""What the tools answer: plain values with the schemas that clients get, and runs as text.
+"""What the tools answer: the news of a run as plain values, and its parts as text.
 
 Fields without news are left out: an agent pays for every token of every answer.
 """
@@ -6,7 +6,7 @@ Fields without news are left out: an agent pays for every token of every answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from signoff.app.answering import find_item, title_of
 from signoff.app.documents import ledger_line
@@ -37,59 +37,7 @@ EXPLAINED = frozenset(Status) - {Status.RUNNING, Status.WAITING, Status.COMPLETE
 MOST_OPTIONS = 6
 
 
-class Started(TypedDict, total=False):
-    """A run that was started."""
-
-    run: str
-    status: str
-    cursor: int
-    steps: list[str]
-    most_calls: int
-    limits: dict[str, float]
-    warnings: list[str]
-    next: str
-
-
-class NewsReply(TypedDict, total=False):
-    """What has changed in a run."""
-
-    run: str
-    status: str
-    cursor: int
-    changed: bool
-    step: str
-    round: int
-    reason: str
-    findings: dict[str, dict[str, int]]
-    spend: dict[str, float]
-    decisions: list[str]
-    waits_for: list[dict[str, Any]]
-    next: str
-
-
-class Shown(TypedDict, total=False):
-    """A page of a run's findings, diff, text, plan, spend or request."""
-
-    run: str
-    part: str
-    page: int
-    pages: int
-    text: str
-
-
-class ToolOutcome(TypedDict, total=False):
-    """What became of an answer, a request for a sign-off, or work."""
-
-    run: str
-    status: str
-    done: bool
-    message: str
-    link: str
-    command: str
-    work: list[dict[str, Any]]
-
-
-def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
+def news_reply(project: Project, news: RunNews, *, after: int) -> dict[str, Any]:
     """Returns the news of a run; what is as it was at the cursor is left out."""
     before, now, row = news.before, news.now, news.row
     # Counts and no texts: the agent asks for the findings it wants, and pays only for those.
@@ -98,7 +46,7 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
     spent = {"calls": now.spend.calls, "tokens": now.spend.known_tokens, "usd": now.spend.known_usd}
     # Amounts that no call reported are left out.
     spent = {name: round(value, 4) for name, value in spent.items() if value}
-    reply: Any = without_empty(
+    reply = without_empty(
         {
             "run": row.name,
             "status": row.status.value,
@@ -120,7 +68,7 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
         }
     )
     reply["changed"] = row.head > after
-    return reply  # type: ignore[no-any-return]
+    return reply
 
 
 def request_reply(project: Project, item: InboxItem, *, handed_out: bool) -> dict[str, Any]:

@@ -53,9 +53,6 @@ class SignoffServer(MCPServer[Any]):
         tools = await super().list_tools()
         for tool in tools:
             tool.input_schema = _shortened(tool.input_schema)
-            if tool.output_schema is not None:
-                tool.output_schema = _shortened(tool.output_schema)
-                tool.output_schema.pop("description", None)
         return tools
 
     async def call_tool(

@@ -86,7 +86,7 @@ class Tools:
         limits: Annotated[Object, Field(description="usd, calls, tokens, seconds")] = NONE,
         name: Annotated[str, Field(description="Run name; repeat it to retry a lost call")] = "",
         pull: Annotated[bool, Field(description="You do the agents' work, with work")] = False,
-    ) -> Annotated[types.CallToolResult, replies.Started]:
+    ) -> types.CallToolResult:
         """Start a review or workflow in the background, then call wait."""
         request = StartRequest(workflow, inputs, options, limits)
         with reported_errors():
@@ -97,7 +97,7 @@ class Tools:
         run: Run,
         cursor: Annotated[int, Field(description="From the last reply", ge=0)] = 0,
         seconds: Annotated[float, Field(description="0: default", ge=0, le=MOST_WAIT_SECONDS)] = 0,
-    ) -> Annotated[types.CallToolResult, replies.NewsReply]:
+    ) -> types.CallToolResult:
         """Wait until a run ends or needs someone. Returns only what changed since cursor."""
         with self.server.project() as project:
             patience = seconds or self.server.wait_seconds
@@ -110,7 +110,7 @@ class Tools:
         part: Annotated[replies.Part, Field(description="text: the artifact")] = "findings",
         number: Annotated[int, Field(description="Round, or request number")] = 0,
         page: int = 1,
-    ) -> Annotated[types.CallToolResult, replies.Shown]:
+    ) -> types.CallToolResult:
         """Show a part of a run, page by page."""
         with self.server.project() as project:
             text = replies.part_of_run(project, run, part, number or None)
@@ -123,7 +123,7 @@ class Tools:
         value: Annotated[Any, Field(description="Text, option label, or labels by header")],
         digest: Annotated[str, Field(description="Of the request, from wait")],
         comment: str = "",
-    ) -> Annotated[types.CallToolResult, replies.ToolOutcome]:
+    ) -> types.CallToolResult:
         """Answer a question that is open to agents (by: agent). Never approves."""
         by = f"agent: {client_name(ctx.session)}"
         with self.server.project() as project:
@@ -135,7 +135,7 @@ class Tools:
 
     async def request_signoff(
         self, ctx: Context, request: int
-    ) -> Annotated[types.CallToolResult, replies.ToolOutcome] | types.InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Show a pending request to the user, who decides outside. Then call wait."""
         with self.server.project() as project:
             found = sign_off_request(project, request, self.server.page())
@@ -149,7 +149,7 @@ class Tools:
         result: Annotated[str, Field(description="To submit; text or JSON")] = "",
         failure: Annotated[str, Field(description="Why it cannot be done")] = "",
         page: Annotated[int, Field(description="Of the prompt")] = 1,
-    ) -> Annotated[types.CallToolResult, replies.ToolOutcome]:
+    ) -> types.CallToolResult:
         """Take a pulled run's open work, or submit a result. The engine checks it."""
         with self.server.project() as project:
             return reply(

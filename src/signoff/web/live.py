@@ -18,7 +18,7 @@ from http import HTTPStatus
 from typing import Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import format_sse_event
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -50,20 +50,6 @@ REFRESH = (b"hx-request", b"true")
 """The header that distinguishes a refresh from opening a page."""
 
 _POSITION = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
-
-router = APIRouter(include_in_schema=False)
-
-
-@router.get("/events")
-async def all_events(request: Request) -> Response:
-    """Streams the changes of all runs."""
-    return await event_stream(request, None)
-
-
-@router.get("/runs/{run}/events")
-async def run_events(request: Request, run: str) -> Response:
-    """Streams the changes of one run."""
-    return await event_stream(request, run)
 
 
 async def event_stream(request: Request, run: str | None) -> Response:

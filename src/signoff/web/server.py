@@ -25,14 +25,13 @@ from signoff._version import __version__
 from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.mcp.http import HttpApp
-from signoff.web import live
 from signoff.web.access import SESSION_SECONDS, Access, cookie_name
 from signoff.web.api import routes
 from signoff.web.guard import CALLER, LOGIN_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.live import LiveFeed, PageCache
 from signoff.web.problems import MCP_PATH, answer_errors, problem, problem_response
-from signoff.web.route_params import ProjectPool
+from signoff.web.route_params import API, ProjectPool
 from signoff.web.views import frame, home, passkeys, request, run, start
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app = FastAPI(
         title="signoff",
         version=__version__,
-        openapi_url=f"{routes.API}/openapi.json",
+        openapi_url=f"{API}/openapi.json",
         # The interactive pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
@@ -99,7 +98,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app.state.projects, app.state.feed, app.state.keys = projects, feed, keys
     app.state.access, app.state.cookie, app.state.hosts = access, cookie, tuple(hosts)
     app.state.followed = FollowedRuns()
-    pages = (live, frame, home, run, request, start, passkeys)
+    pages = (frame, home, run, request, start, passkeys)
     for each in (login, *(module.router for module in (*pages, routes))):
         app.include_router(each)
     app.mount("/static", _Static(directory=str(files("signoff.web") / "static")))

@@ -54,7 +54,7 @@ async def test_a_commit_of_another_process_reaches_an_open_page(
 ) -> None:
     """The page lives on what workers and commands do."""
     run = start_run(other, "first")
-    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+    async with reading(app, "/api/v1/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
         await asyncio.to_thread(run.append, step="review", iteration=2)
 
@@ -71,7 +71,7 @@ async def test_a_page_of_one_run_hears_nothing_of_others(
 ) -> None:
     """A hundred open pages must not all be written to for each commit."""
     runs = {name: start_run(other, name) for name in ("first", "second")}
-    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+    async with reading(app, "/api/v1/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
         await asyncio.to_thread(runs["second"].append)
         await asyncio.to_thread(runs["first"].append)
@@ -81,7 +81,7 @@ async def test_a_page_of_one_run_hears_nothing_of_others(
     assert [each["run"] for each in data["runs"]] == ["first"]
 
 
-@pytest.mark.parametrize("path", ["/events", "/runs/first/events"])
+@pytest.mark.parametrize("path", ["/api/v1/events", "/api/v1/runs/first/events"])
 async def test_a_reader_that_was_away_gets_what_it_missed(
     app: ASGIApp, other: SqliteStore, session: str, path: str
 ) -> None:
@@ -109,7 +109,9 @@ async def test_a_page_names_the_position_it_was_written_at(
     run = start_run(other, "first")
     run.append()
 
-    async with reading(app, f"/runs/first/events?after={run.run}.1", {"cookie": session}) as reader:
+    async with reading(
+        app, f"/api/v1/runs/first/events?after={run.run}.1", {"cookie": session}
+    ) as reader:
         await opened(reader)
 
         assert (await reader.next())[0] == "change"
@@ -121,14 +123,14 @@ async def test_a_page_of_a_deleted_run_learns_that_it_is_gone(
     """It would wait for ever otherwise, and connect again for ever after that."""
     run = start_run(other, "first")
     run.append(release=True, status=Status.COMPLETED)
-    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+    async with reading(app, "/api/v1/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
         await asyncio.to_thread(partial(other.delete, run.run, lambda _owner: False))
 
         assert await reader.next() == ("gone", {})
         assert await reader.next() == ("end", None)
 
-    async with reading(app, "/runs/first/events", {"cookie": session}) as again:
+    async with reading(app, "/api/v1/runs/first/events", {"cookie": session}) as again:
         await again.next()
     assert again.status == 204
 
@@ -138,7 +140,7 @@ async def test_logging_out_ends_the_streams(
 ) -> None:
     """A revoked session must not keep on listening."""
     run = start_run(other, "first")
-    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+    async with reading(app, "/api/v1/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
         access.close_session(session.partition("=")[2])
         await asyncio.to_thread(run.append)
@@ -159,11 +161,11 @@ async def test_a_stream_of_a_migrated_database_ends_and_another_works_once_it_ca
     await app.feed._projects.call(lambda it: it.store.rows())
     with closing(sqlite3.connect(other.path, isolation_level=None)) as newer:
         newer.execute("PRAGMA user_version = 99")
-        async with reading(app, "/events", {"cookie": session}) as reader:
+        async with reading(app, "/api/v1/events", {"cookie": session}) as reader:
             assert await reader.next() == ("end", None)
         newer.execute(f"PRAGMA user_version = {LATEST}")
 
-    async with reading(app, "/events", {"cookie": session}) as again:
+    async with reading(app, "/api/v1/events", {"cookie": session}) as again:
         await opened(again)
 
 
@@ -185,7 +187,7 @@ async def test_a_database_that_cannot_be_read_is_tried_again(
 
     monkeypatch.setattr(SqliteStore, "changes", flaky)
     monkeypatch.setattr(changes, "TROUBLE_SECONDS", 0.0)
-    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+    async with reading(app, "/api/v1/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
         await asyncio.to_thread(run.append)
 
@@ -198,7 +200,7 @@ async def test_a_silent_stream_has_a_heartbeat(
     """Proxies close connections on which nothing happens."""
     monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.01)
     start_run(other, "first")
-    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+    async with reading(app, "/api/v1/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
 
         assert await reader.next() == ("", None)
@@ -207,7 +209,7 @@ async def test_a_silent_stream_has_a_heartbeat(
 async def test_streams_are_guarded_like_everything_else(app: ASGIApp, session: str) -> None:
     """A page of another site must not learn what runs here."""
     for headers in ({}, {"cookie": session, "host": "evil.example"}):
-        async with reading(app, "/events", headers) as reader:
+        async with reading(app, "/api/v1/events", headers) as reader:
             await reader.next()
         assert reader.status in (401, 421)
 
@@ -288,7 +290,7 @@ async def test_pages_that_show_the_same_are_rendered_once() -> None:
         {"headers": [(b"hx-request", b"true"), (b"accept-encoding", b"gzip")]},
         {"headers": []},
         {"method": "POST"},
-        {"path": "/events"},
+        {"path": "/api/v1/events"},
     ],
     ids=str,
 )

@@ -53,9 +53,7 @@ from signoff.web.access import Caller
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.live import EVENT_STREAM, event_stream
 from signoff.web.problems import PROBLEM_TYPE
-from signoff.web.route_params import Decider, OpenProject, Operator, followed_runs
-
-API = "/api/v1"
+from signoff.web.route_params import API, Decider, OpenProject, Operator, followed_runs
 
 Key = Annotated[
     str | None,
