@@ -30,7 +30,6 @@ from signoff.exports.run_record import (
     REVIEW_EVENTS,
     ExportOptions,
     RunFold,
-    RunRecord,
     short_digest,
 )
 from signoff.notation import HistoryFold, RunSnapshot
@@ -43,11 +42,6 @@ from signoff.runtime.timeline import Decision, Timeline, folded_state
 
 if TYPE_CHECKING:
     from signoff.notation import ResumeReport
-
-
-def record_of(project: Project, row: RunRow) -> RunRecord:
-    """Returns everything that is stored about a run, for an export."""
-    return stored_record(project.store, row)
 
 
 def events_of(
@@ -106,7 +100,7 @@ def resume_report(
 def need_review(project: Project, name: str | None) -> tuple[RunRow, ReviewHistory]:
     """Returns a run, by default the latest, and the history of its review."""
     row = project.run(name)
-    history = record_of(project, row).review()
+    history = stored_record(project.store, row).review()
     if history is None:
         raise without_review(row)
     return row, history
@@ -131,7 +125,7 @@ def export(project: Project, format_name: str, run: str | None = None) -> Iterat
     if found is None:
         raise UnknownName("format", format_name, sorted(plugins.paths("exports")))
     return found.write(
-        record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
+        stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
     )
 
 
@@ -145,7 +139,7 @@ def send_trace(project: Project, run: str | None = None) -> int:
     from signoff.telemetry.otel_signals import OtelSpan
 
     signals = all_signals(
-        record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
+        stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
     )
     sending = OtelExport(otlp_exporters(None), report=False)
     delivered = sending.deliver(signals)
@@ -193,7 +187,7 @@ def find_finding(
     latest: dict[str, None] = {}
     # Newest first: an identity lasts across runs, and the newest knows what became of it.
     for row in [project.run(run)] if run is not None else list_runs(project):
-        history = record_of(project, row).review()
+        history = stored_record(project.store, row).review()
         if history is None:
             continue
         ids = [each.id for each in history.findings]

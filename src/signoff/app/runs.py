@@ -28,15 +28,9 @@ from signoff.store.rundir.files import LARGEST_READ, LATEST
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
     """Returns runs with their current status, newest first."""
-    statuses = [_status(name) for name in status]
-    # Statuses that depend on whether a process lives are not in the database, so more is read and
-    # then chosen.
-    stored = stored_statuses(statuses)
-    # A run whose process died is stored as running, so fewer runs may match than are read.
-    rows = project.store.rows(status=tuple(stored), limit=-1 if Status.RUNNING in stored else limit)
-    current = live_rows(project.store, rows)
-    matching = [row for row in current if not statuses or row.status in statuses]
-    return matching if limit < 0 else matching[:limit]
+    most = limit if limit >= 0 else None
+    chosen = RunFilter(tuple(map(_status, status)))
+    return list(islice(_matching(project, chosen, None, most or _MANY), most))
 
 
 def answered_runs(project: Project) -> set[str]:
@@ -67,6 +61,8 @@ def _status(name: str) -> Status:
         raise er.UnknownName("status", name, [status.value for status in Status]) from None
 
 
+_MANY = 1_000
+"""Rows to read at once, where all are wanted."""
 _LOOK_AHEAD = 50
 """Rows to read at least, where some may have another status than the stored one."""
 

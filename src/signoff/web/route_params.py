@@ -25,6 +25,8 @@ from signoff.web.guard import CALLER, SAFE_METHODS, missing_scope
 
 API = "/api/v1"
 """What the addresses of the REST interface begin with."""
+SANDBOX = "sandbox; default-src 'none'"
+"""The policy of a document that was not made here: it may do nothing."""
 MOST_PROJECTS = 8
 """Requests that read or write the database at the same time; more take turns."""
 MOST_FIELDS = 500

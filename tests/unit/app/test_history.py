@@ -5,8 +5,9 @@ import pytest
 
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.history import MOST_RUNS, FollowedRuns, export, news, record_of, timeline_of
+from signoff.app.history import MOST_RUNS, FollowedRuns, export, news, timeline_of
 from signoff.app.project import Project
+from signoff.app.run_records import stored_record
 from signoff.core.events import to_json
 from signoff.core.requests import Question
 from signoff.errors import StoreDamaged
@@ -31,7 +32,7 @@ FLOW = Workflow("writes", StepDef("only", handler=write, next={Outcome.OK: None}
 async def started(project: Project) -> RunRecord:
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
-    return record_of(project, project.run("one"))
+    return stored_record(project.store, project.run("one"))
 
 
 async def test_the_document_holds_the_whole_run(project: Project) -> None:

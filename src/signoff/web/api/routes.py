@@ -15,6 +15,7 @@ from http import HTTPStatus
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, cast
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Header, Query, Request, Response
 from fastapi import Path as PathPart
@@ -53,7 +54,7 @@ from signoff.web.access import Caller
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.live import EVENT_STREAM, event_stream
 from signoff.web.problems import PROBLEM_TYPE
-from signoff.web.route_params import API, Decider, OpenProject, Operator, followed_runs
+from signoff.web.route_params import API, SANDBOX, Decider, OpenProject, Operator, followed_runs
 
 Key = Annotated[
     str | None,
@@ -352,9 +353,15 @@ def export_run(
     format: Annotated[str, PathPart(max_length=100, description="One of the formats.")],  # noqa: A002  # part of the address
 ) -> Response:
     """Export a run; the same run gives the same bytes."""
-    text = "".join(export(project, format, project.store.row(run).name))
+    name = project.store.row(run).name
+    text = "".join(export(project, format, name))
+    ending = {"html": "html", "markdown": "md"}.get(format, f"{format}.json")
+    headers = {
+        "content-disposition": f"attachment; filename*=utf-8''{quote(name)}.{ending}",
+        "content-security-policy": SANDBOX,
+    }
     # As text whatever it is: a document with texts of models must not be rendered by a browser.
-    return Response(text.encode("utf-8", "replace"), media_type="text/plain; charset=utf-8")
+    return Response(text.encode("utf-8", "replace"), media_type="text/plain", headers=headers)
 
 
 @router.get("/spend", operation_id="get_spend", tags=["spend"])

@@ -31,10 +31,16 @@ from signoff.pages.markdown import is_markdown, rendered_files
 from signoff.pages.review import MOST_TEXT, review_context, shown_better, unified_html
 from signoff.passkeys.keys import signing_options
 from signoff.runtime.store_port import InboxItem
-from signoff.web.route_params import Decider, FormFields, OpenProject, SentForm, followed_runs
+from signoff.web.route_params import (
+    SANDBOX,
+    Decider,
+    FormFields,
+    OpenProject,
+    SentForm,
+    followed_runs,
+)
 from signoff.web.views import passkeys
 from signoff.web.views.frame import Live, events_path, show_page
-from signoff.web.views.run import SANDBOX
 
 _SHORT = 120
 """Characters of a value that is shown on one line."""

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -18,7 +17,7 @@ from fastapi.responses import RedirectResponse, Response
 from signoff import plugins
 from signoff.app.answering import answer_to_json, open_requests, request_line
 from signoff.app.hand_over import continue_run
-from signoff.app.history import FollowedRun, export, load_state
+from signoff.app.history import FollowedRun, load_state
 from signoff.app.next_commands import next_commands, with_file
 from signoff.app.project import Project
 from signoff.app.runs import cancel, current_row, list_files, read_file
@@ -60,7 +59,7 @@ from signoff.review.history import ReviewHistory, Version
 from signoff.runtime.amounts import duration
 from signoff.runtime.narration import LogLine, Weight, describe_answer, describe_stop
 from signoff.runtime.store_port import InboxLine, RunRow
-from signoff.web.route_params import OpenProject, Operator, SentForm, followed_runs
+from signoff.web.route_params import API, SANDBOX, OpenProject, Operator, SentForm, followed_runs
 from signoff.web.views.frame import Live, events_path, request_words, show_page
 
 MOST_LINES = 2_000
@@ -70,9 +69,6 @@ MOST_CARDS = 40
 MOST_REQUESTS = 10
 """Pending requests that the page lists, the oldest ones."""
 LONGEST_LINE = 200
-
-SANDBOX = "sandbox; default-src 'none'"
-"""The policy of a document that was not made here: it may do nothing."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -284,7 +280,7 @@ def _files(page: _RunPage) -> Iterator[Markup]:
     row = page.row
     links = [tag("a", "Files of this run", href=run_path(row.name, "files"))]
     links += [
-        tag("a", f"Export as {form}", href=run_path(row.name, "export", form))
+        tag("a", f"Export as {form}", href=f"{API}{run_path(row.name, 'exports', form)}")
         for form in sorted(plugins.paths("exports"))
     ]
     yield tag("ul", [tag("li", link) for link in links], class_="links")
@@ -355,19 +351,6 @@ def show_file(project: OpenProject, name: str, path: str) -> Response:
     # As text whatever it is called: a browser must never run what a model wrote.
     content = read_file(project, project.store.row(name).name, path)
     return Response(content, media_type="text/plain", headers={"content-security-policy": SANDBOX})
-
-
-@router.get("/runs/{name}/export/{form}")
-def download(project: OpenProject, name: str, form: str) -> Response:
-    """Sends an export of a run, to be saved."""
-    run = project.store.row(name).name
-    text = "".join(export(project, form, run))
-    ending = {"html": "html", "markdown": "md"}.get(form, f"{form}.json")
-    headers = {
-        "content-disposition": f"attachment; filename*=utf-8''{quote(run)}.{ending}",
-        "content-security-policy": SANDBOX,
-    }
-    return Response(text.encode("utf-8", "replace"), media_type="text/plain", headers=headers)
 
 
 @router.post("/runs/{name}/cancel")
