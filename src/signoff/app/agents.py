@@ -79,7 +79,7 @@ def build_agent(
     factory = plugins.factory("agents", f"agents.{name}", settings.kind)
     # Only agents that forward requests get the others, so that a plug-in cannot reach agents that
     # it was not named for.
-    options = _options(settings, factory)
+    options = settings.located(capabilities_of(factory).path_options)
     if capabilities_of(factory).needs_agents:
         options["agents"] = dict(_candidates(name, configs, agents))
     try:
@@ -93,12 +93,6 @@ def build_agent(
     if capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, configs, agents, _priced(agent, settings))
-
-
-def _options(settings: AgentSettings, factory: plugins.AgentKind) -> dict[str, Any]:
-    """Returns the options of an agent, with the paths among them as its kind can use them."""
-    can = capabilities_of(factory)
-    return settings.located(set(can.path_options))
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
@@ -271,15 +265,12 @@ def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
     """Returns the health of some agents, all checked at once and for a few seconds at most."""
     import asyncio
 
-    return dict(zip(agents, asyncio.run(_check(agents)), strict=True))
-
-
-async def _check(agents: Mapping[str, object]) -> list[Health]:
-    import asyncio
-
     from signoff.agents.auto import check_health
 
-    return await asyncio.gather(*map(check_health, agents.values()))
+    async def check() -> list[Health]:
+        return await asyncio.gather(*map(check_health, agents.values()))
+
+    return dict(zip(agents, asyncio.run(check()), strict=True))
 
 
 def unknown_kinds(settings: Settings) -> list[Problem]:
@@ -323,12 +314,13 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
     """Yields a problem for each agent whose own files are missing or invalid, with its line."""
     for name, agent in settings.agents.items():
         factory = known_factory(name, agent, root)
-        if factory is None or not capabilities_of(factory).local_health:
+        can = capabilities_of(factory)
+        if factory is None or not can.local_health:
             continue
         import asyncio
 
         try:
-            health = asyncio.run(health_of(factory(**_options(agent, factory))))
+            health = asyncio.run(health_of(factory(**agent.located(can.path_options))))
         except TypeError as error:
             health = Health(False, f"agents.{name}: {error}")
         if not health.ready:

@@ -234,7 +234,10 @@ TEMPORAL = "temporal"
 
 def open_dispatcher(project: Project) -> Dispatcher:
     """Returns what brings this project's runs to workers; raises `ConfigError`."""
-    return dispatcher_of(project.settings.dispatch, _scope(project))
+    # The scope keeps the runs of several stores apart: their names may be equal.
+    file = project.store.local_file()
+    scope = text_digest(str(file) if file is not None else project.settings.database)[:12]
+    return dispatcher_of(project.settings.dispatch, scope)
 
 
 def dispatcher_of(url: str, scope: str) -> Dispatcher:
@@ -268,9 +271,3 @@ async def announce(project: Project, row: RunRow, *, new: bool = False) -> None:
             await dispatcher.wake(row.name, needs)
     except DispatcherUnavailable as error:
         logging.getLogger("signoff").warning("%s", error)
-
-
-def _scope(project: Project) -> str:
-    """Keeps the runs of several stores apart: their names may be equal."""
-    local = project.store.local_file()
-    return text_digest(str(local) if local is not None else project.settings.database)[:12]

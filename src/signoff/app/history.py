@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -299,19 +299,14 @@ class RunNews:
     """Whether external workers do the work of its agents."""
 
     @property
-    def open_findings(self) -> dict[str, int]:
-        """Open findings by severity, the worst first."""
-        return _counts(list(self.now.open.values()))
-
-    @property
-    def gone_findings(self) -> dict[str, int]:
-        """Findings that were open before and no longer are."""
-        return _counts([s for i, s in self.before.open.items() if i not in self.now.open])
-
-    @property
-    def new_findings(self) -> dict[str, int]:
-        """Findings that were not open before and now are."""
-        return _counts([s for i, s in self.now.open.items() if i not in self.before.open])
+    def findings(self) -> dict[str, dict[str, int]]:
+        """Findings by severity, the worst first: the open ones, and those that are new or gone."""
+        before, now = self.before.open, self.now.open
+        return {
+            "open": _counts(now.values()),
+            "new": _counts(each for name, each in now.items() if name not in before),
+            "gone": _counts(each for name, each in before.items() if name not in now),
+        }
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -349,7 +344,7 @@ def _view(timeline: Timeline, fold: HistoryFold | None) -> NewsState:
     )
 
 
-def _counts(severities: Sequence[Severity]) -> dict[str, int]:
+def _counts(severities: Iterable[Severity]) -> dict[str, int]:
     found = Counter(severities)
     return {each.value: found[each] for each in sorted(found, key=lambda each: each.rank)}
 

@@ -340,13 +340,19 @@ def _plan(
         return planned
     root = expected_home(cwd, environment).root
     _check_options(request.options, root, cwd, agent=agent)
+    # Files are seen from the folder of whoever asks.
+    paths = {each.name for each in plugins.options_of("run") if each.kind is OptionKind.FILE}
+    options = {
+        name: str(cwd / value) if name in paths else value
+        for name, value in request.options.items()
+    }
     return plan(
         root,
         environment,
         entry.target,
         request.params,
         command_line={f"limits.{name}": value for name, value in limits.items()},
-        options={**request.options, **_files(request.options, cwd)},
+        options=options,
     )
 
 
@@ -367,14 +373,6 @@ def _check_options(options: Mapping[str, Any], root: Path, cwd: Path, *, agent: 
             raise UsageError(
                 f"the option {name!r} must name a file of the project; {value!r} is none"
             )
-
-
-def _files(options: Mapping[str, Any], cwd: Path) -> dict[str, str]:
-    """Returns the options that name files, independent of the folder they are seen from."""
-    kinds = {each.name: each.kind for each in plugins.options_of("run")}
-    return {
-        name: str(cwd / value) for name, value in options.items() if kinds[name] is OptionKind.FILE
-    }
 
 
 def _inside(path: Path, root: Path) -> bool:

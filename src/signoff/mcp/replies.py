@@ -41,7 +41,6 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> dict[str, Any]
     """Returns the news of a run; what is as it was at the cursor is left out."""
     before, now, row = news.before, news.now, news.row
     # Counts and no texts: the agent asks for the findings it wants, and pays only for those.
-    found = {"open": news.open_findings, "new": news.new_findings, "gone": news.gone_findings}
     changed = now.open != before.open
     spent = {"calls": now.spend.calls, "tokens": now.spend.known_tokens, "usd": now.spend.known_usd}
     # Amounts that no call reported are left out.
@@ -54,7 +53,7 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> dict[str, Any]
             "step": now.step if now.step != before.step else "",
             "round": now.round if now.round != before.round else None,
             "reason": line(row.reason, LONGEST_TEXT) if row.status in EXPLAINED else "",
-            "findings": without_empty(found) if changed else {},
+            "findings": without_empty(news.findings) if changed else {},
             "spend": spent if now.spend != before.spend else {},
             "decisions": [
                 line(f"{each.step}: {each.value} by {each.by} {each.text}", LONGEST_TEXT)

@@ -113,9 +113,9 @@ async def test_findings_are_counted_as_new_and_gone(project: Project) -> None:
 
     seen = [news(project, "one", after) for after in heads]
 
-    assert all(each.open_findings == {} for each in seen)
-    assert {"HIGH": 1, "MEDIUM": 1} in [each.gone_findings for each in seen]
-    assert seen[0].gone_findings == seen[-1].gone_findings == {}
+    assert all(each.findings["open"] == {} for each in seen)
+    assert {"HIGH": 1, "MEDIUM": 1} in [each.findings["gone"] for each in seen]
+    assert seen[0].findings["gone"] == seen[-1].findings["gone"] == {}
     assert seen[0].now.spend.calls == 4
 
 
