@@ -10,16 +10,7 @@ from typing import Any
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
-from signoff.app.answering import (
-    AnswerInput,
-    answer_to_json,
-    decide,
-    find_item,
-    record_answer,
-    record_file_answers,
-    request_to_json,
-    token_of,
-)
+from signoff.app import answering
 from signoff.app.external_work import next_work, start_pulled, submit
 from signoff.app.project import Project
 from signoff.app.start import resume
@@ -56,7 +47,7 @@ async def test_an_answer_in_a_file_is_recorded_and_the_file_archived(project: Pr
     await waiting_for(project, Question("Name?", question_id="name"))
     path = put_answers(project, "name", "Bob")
 
-    record_file_answers(project, "one")
+    answering.record_file_answers(project, "one")
 
     item = project.store.item(1)
     assert json.loads(item.answer or "")["value"] == "Bob"
@@ -69,7 +60,7 @@ async def test_a_response_file_answers_the_request_of_its_number(project: Projec
     await waiting_for(project, Response("Translate: hello"))
     (hitl(project) / "1-response.md").write_text("hallo\n")
 
-    record_file_answers(project, "one")
+    answering.record_file_answers(project, "one")
 
     assert json.loads(project.store.item(1).answer or "")["value"] == "hallo\n"
 
@@ -86,7 +77,7 @@ async def test_an_answer_by_file_was_given_when_the_file_was_written(
     os.utime(path, (began + written, began + written))
     clock.advance(3600)
 
-    warnings = record_file_answers(project, "one")
+    warnings = answering.record_file_answers(project, "one")
 
     assert project.store.item(1).answered_at == (began + written if counts else None)
     assert bool(warnings) is not counts
@@ -113,7 +104,7 @@ async def test_an_answer_written_before_its_request_is_renamed_and_reported(
     async with project.engine() as engine:
         await engine.start(flow, name="one")
 
-    warnings = record_file_answers(project, "one")
+    warnings = answering.record_file_answers(project, "one")
 
     assert warnings == []
     assert project.store.item(1).state == "open"
@@ -128,9 +119,9 @@ async def test_a_file_answers_nothing_while_an_agent_acts(project: Project) -> N
     await waiting_for(project, Question("Name?", question_id="name"))
     put_answers(project, "name", "Bob")
 
-    record_file_answers(replace(project, for_agent=True), "one")
+    answering.record_file_answers(replace(project, for_agent=True), "one")
     before = project.store.item(1).state
-    record_file_answers(project, "one")
+    answering.record_file_answers(project, "one")
 
     assert (before, project.store.item(1).state) == ("open", "answered")
 
@@ -152,9 +143,9 @@ async def test_an_answered_request_shows_the_answer_its_author_and_time(
 ) -> None:
     """Commands that answer it would only fail."""
     await begin(project)
-    record_answer(project, 1, AnswerInput("Bob", "of course", by="ann"))
+    answering.record_answer(project, 1, answering.AnswerInput("Bob", "of course", by="ann"))
 
-    request = request_to_json(project, project.store.item(1))
+    request = answering.request_to_json(project, project.store.item(1))
 
     assert request["answer"] == {
         "value": "Bob",
@@ -186,7 +177,7 @@ async def test_every_command_that_answers_is_bound_to_what_is_shown(
     async with project.engine() as engine:
         await engine.start(Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})))
 
-    request = request_to_json(project, project.store.item(1))
+    request = answering.request_to_json(project, project.store.item(1))
 
     tail = f"--digest {request['digest'][:12]} --resume"
     assert request["commands"] == [f"signoff {command} {tail}" for command in commands]
@@ -206,7 +197,7 @@ async def test_a_request_for_a_response_names_the_file_that_holds_its_prompt(
             Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
         )
 
-    request = request_to_json(project, project.store.item(1))
+    request = answering.request_to_json(project, project.store.item(1))
 
     path = project.folder("one") / "hitl" / "1-prompt.md"
     assert request["prompt_file"] == str(path)
@@ -226,7 +217,7 @@ async def test_an_approval_names_its_file_by_the_full_path(project: Project) -> 
             Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
         )
 
-    request = request_to_json(project, project.store.item(1))
+    request = answering.request_to_json(project, project.store.item(1))
 
     assert request["path"] == "plan.md"
     assert request["file"] == str(project.folder("one") / "plan.md")
@@ -264,19 +255,19 @@ async def test_a_worker_does_its_work_and_leaves_the_decision_to_a_human(worker:
     project, worker = worker, await start_one(worker)
 
     taken = await next_work(worker, "one")
-    done = await submit(worker, "one", None, AnswerInput("the text"))
-    gate = find_item(worker, "one")
+    done = await submit(worker, "one", None, answering.AnswerInput("the text"))
+    gate = answering.find_item(worker, "one")
     refused: list[Callable[[], object]] = [
-        lambda: record_answer(worker, gate.id, AnswerInput("Approve")),
-        lambda: decide(worker, gate.id, AnswerInput(None), yes=True),
-        lambda: decide(worker, gate.id, AnswerInput(None), yes=False),
+        lambda: answering.record_answer(worker, gate.id, answering.AnswerInput("Approve")),
+        lambda: answering.decide(worker, gate.id, answering.AnswerInput(None), yes=True),
+        lambda: answering.decide(worker, gate.id, answering.AnswerInput(None), yes=False),
     ]
     for decision in refused:
         with pytest.raises(UsageError, match="a worker cannot"):
             decision()
     with pytest.raises(InvalidAnswer, match="only a human"):
-        await submit(worker, "one", str(gate.id), AnswerInput("Approve"))
-    decide(project, gate.id, AnswerInput(None), yes=True)
+        await submit(worker, "one", str(gate.id), answering.AnswerInput("Approve"))
+    answering.decide(project, gate.id, answering.AnswerInput(None), yes=True)
     ended = await resume(project, "one")
 
     assert len(taken.work) == 1
@@ -307,16 +298,16 @@ async def test_a_worker_cannot_change_how_its_run_continues(
 async def test_a_worker_cannot_answer_by_file(worker: Project) -> None:
     """A resume reads answer files, and a submission resumes the run."""
     project, worker = worker, await start_one(worker)
-    await submit(worker, "one", None, AnswerInput("the text"))
-    gate = find_item(worker, "one")
+    await submit(worker, "one", None, answering.AnswerInput("the text"))
+    gate = answering.find_item(worker, "one")
     file = project.folder("one") / "hitl/answers.json"
     file.write_text(json.dumps({str(gate.id): "Approve"}))
 
     await next_work(worker, "one")
-    record_file_answers(worker, "one")
+    answering.record_file_answers(worker, "one")
 
     assert project.store.item(gate.id).state == "open"
-    assert record_file_answers(project, "one") == []
+    assert answering.record_file_answers(project, "one") == []
     assert project.store.item(gate.id).state == "answered"
 
 
@@ -326,11 +317,11 @@ async def test_a_worker_does_the_work_of_its_own_run_only(worker: Project) -> No
     other = await start_one(project, "two")
 
     assert first.worker_token != other.worker_token
-    assert first.worker_token == token_of(project, project.run("one"))
+    assert first.worker_token == answering.token_of(project, project.run("one"))
     with pytest.raises(UsageError, match="does not belong to run 'two'"):
         await next_work(first, "two")
     with pytest.raises(UsageError, match="does not belong to run 'two'"):
-        await submit(first, "two", None, AnswerInput("x"))
+        await submit(first, "two", None, answering.AnswerInput("x"))
     assert (await next_work(project, "two")).work
 
 
@@ -375,7 +366,7 @@ async def test_the_text_found_at_the_approval_reaches_the_handler(
     item = await waiting(project, flow)
     draft(project).write_bytes(text.encode("utf-8", "surrogatepass"))
 
-    decide(project, item.id, AnswerInput(None, "better", "ann"), yes=True)
+    answering.decide(project, item.id, answering.AnswerInput(None, "better", "ann"), yes=True)
     async with project.engine() as engine:
         done = await engine.resume("one", flow)
 
@@ -392,7 +383,7 @@ async def test_edits_after_the_approval_do_not_count_and_are_undone_at_the_end(
     flow = reviewed([])
     item = await waiting(project, flow)
     draft(project).write_text(EDITED)
-    decide(project, item.id, AnswerInput(None), yes=True)
+    answering.decide(project, item.id, answering.AnswerInput(None), yes=True)
     meddle(draft(project))
 
     async with project.engine() as engine:
@@ -409,7 +400,7 @@ async def test_an_edit_stays_in_the_file(project: Project) -> None:
     draft(project).write_text(EDITED)
     project.directory().catch_up("one")
     before = draft(project).read_text()
-    decide(project, item.id, AnswerInput(None), yes=True)
+    answering.decide(project, item.id, answering.AnswerInput(None), yes=True)
 
     async with project.engine() as engine:
         await engine.resume("one", flow)
@@ -446,7 +437,7 @@ async def test_a_file_that_cannot_be_recorded_is_refused_by_its_name(
     plant(draft(project))
 
     with pytest.raises(InvalidAnswer, match=problem) as refused:
-        decide(project, item.id, AnswerInput(None), yes=True)
+        answering.decide(project, item.id, answering.AnswerInput(None), yes=True)
 
     assert "draft.md" in str(refused.value)
     assert SECRET not in str(refused.value)
@@ -465,7 +456,7 @@ async def test_a_path_out_of_the_run_is_refused(project: Project, path: str) -> 
     item = await waiting(project, flow)
 
     with pytest.raises(InvalidAnswer, match="cannot be used"):
-        decide(project, item.id, AnswerInput(None), yes=True)
+        answering.decide(project, item.id, answering.AnswerInput(None), yes=True)
 
 
 async def test_of_two_approvals_the_first_counts(project: Project) -> None:
@@ -473,11 +464,11 @@ async def test_of_two_approvals_the_first_counts(project: Project) -> None:
     flow = reviewed([])
     item = await waiting(project, flow)
     draft(project).write_text(EDITED)
-    decide(project, item.id, AnswerInput(None, by="ann"), yes=True)
+    answering.decide(project, item.id, answering.AnswerInput(None, by="ann"), yes=True)
     draft(project).write_text("another draft\n")
 
     with pytest.raises(InvalidAnswer, match="answered by ann"):
-        decide(project, item.id, AnswerInput(None, by="bob"), yes=True)
+        answering.decide(project, item.id, answering.AnswerInput(None, by="bob"), yes=True)
     async with project.engine() as engine:
         done = await engine.resume("one", flow)
 
@@ -491,16 +482,19 @@ async def test_a_later_strict_approval_expects_the_text_that_was_approved(
     flow = reviewed([], again=True)
     item = await waiting(project, flow)
     draft(project).write_text(EDITED)
-    decide(project, item.id, AnswerInput(None), yes=True)
+    answering.decide(project, item.id, answering.AnswerInput(None), yes=True)
     async with project.engine() as engine:
         (strict,) = (await engine.resume("one", flow)).inbox
 
     draft(project).write_text(WRITTEN)
     with pytest.raises(StaleApproval):
-        decide(project, strict.id, AnswerInput(None), yes=True)
+        answering.decide(project, strict.id, answering.AnswerInput(None), yes=True)
     draft(project).write_text(EDITED)
 
-    assert decide(project, strict.id, AnswerInput(None), yes=True).state == "answered"
+    assert (
+        answering.decide(project, strict.id, answering.AnswerInput(None), yes=True).state
+        == "answered"
+    )
 
 
 async def test_the_inbox_shows_that_edits_are_accepted_and_what_was_approved(
@@ -508,13 +502,13 @@ async def test_the_inbox_shows_that_edits_are_accepted_and_what_was_approved(
 ) -> None:
     """A program that approves has to know which file counts."""
     item = await waiting(project, reviewed([]))
-    shown = request_to_json(project, item)
+    shown = answering.request_to_json(project, item)
     draft(project).write_text(EDITED)
 
-    done = decide(project, item.id, AnswerInput(None), yes=True)
+    done = answering.decide(project, item.id, answering.AnswerInput(None), yes=True)
 
     assert (shown["path"], shown["edits"]) == ("draft.md", "accept")
-    assert (answer_to_json(done) or {})["content_digest"] == text_digest(EDITED)
+    assert (answering.answer_to_json(done) or {})["content_digest"] == text_digest(EDITED)
 
 
 @pytest.mark.parametrize(
@@ -535,10 +529,10 @@ async def test_what_a_surface_adds_to_a_decision_reaches_the_handler(
     flow = Workflow("decided", StepDef("only", handler=work, next={Outcome.OK: None}))
     item = await waiting(project, flow)
     more = {"command": "approve_complete", "note": SECRET}
-    record_answer(project, item.id, AnswerInput(value, extras=more))
+    answering.record_answer(project, item.id, answering.AnswerInput(value, extras=more))
     async with project.engine() as engine:
         (plain,) = (await engine.resume("one", flow)).inbox
-        done = record_answer(project, plain.id, AnswerInput(value))
+        done = answering.record_answer(project, plain.id, answering.AnswerInput(value))
         await engine.resume("one", flow)
 
     kept = {"command": "approve_complete", "note": "[hidden: MY_API_KEY]"}

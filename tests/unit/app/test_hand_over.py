@@ -8,14 +8,6 @@ import pytest
 
 from signoff.app import hand_over as module
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.hand_over import (
-    WorkerCapabilities,
-    ensure_worker,
-    hand_over,
-    needs_of,
-    wake,
-    wake_if_handed_over,
-)
 from signoff.app.project import Project, open_project
 from signoff.app.start import StartPlan, plan, resume, start
 from signoff.core.outcome import Status
@@ -49,7 +41,7 @@ async def test_a_run_that_was_handed_over_can_be_resumed_by_hand(
     """Without any worker, nothing is lost; time in the queue costs no time limit."""
     import asyncio
 
-    await asyncio.to_thread(hand_over, project, planned, name="one")
+    await asyncio.to_thread(module.hand_over, project, planned, name="one")
     clock.advance(500)
 
     first = await resume(project, "one")
@@ -69,10 +61,10 @@ async def test_an_answered_run_is_woken_only_if_workers_drive_it(
     result = await start(project, planned.target, planned.params, name="own")
     record_answer(project, result.inbox[0].id, AnswerInput("ab", by="ann"))
 
-    assert not wake_if_handed_over(project, "own")
+    assert not module.wake_if_handed_over(project, "own")
     assert project.store.row("own").status is Status.WAITING
-    assert wake(project, "own").status is Status.QUEUED
-    assert wake_if_handed_over(project, "own")
+    assert module.wake(project, "own").status is Status.QUEUED
+    assert module.wake_if_handed_over(project, "own")
 
 
 async def test_a_run_that_has_ended_is_not_woken(project: Project, planned: StartPlan) -> None:
@@ -82,7 +74,7 @@ async def test_a_run_that_has_ended_is_not_woken(project: Project, planned: Star
     await resume(project, "own")
 
     with pytest.raises(UsageError, match="already ended: completed"):
-        wake(project, "own")
+        module.wake(project, "own")
 
 
 async def test_a_run_without_a_target_is_not_woken(project: Project, planned: StartPlan) -> None:
@@ -91,7 +83,7 @@ async def test_a_run_without_a_target_is_not_woken(project: Project, planned: St
         await engine.start(planned.target.workflow, planned.params, name="own")
 
     with pytest.raises(UsageError, match="started from Python"):
-        wake(project, "own")
+        module.wake(project, "own")
 
     assert project.store.row("own").status is Status.WAITING
 
@@ -111,9 +103,9 @@ def test_a_worker_is_started_only_if_none_is_alive(
 
     monkeypatch.setattr(subprocess, "Popen", Process)
     with open_project(tmp_path, {}, create=True) as project:
-        ensure_worker(project)
+        module.ensure_worker(project)
         project.store.register(this_process(), 1, [])
-        ensure_worker(project)
+        module.ensure_worker(project)
 
         assert len(started) == 1
         assert started[0][1]["start_new_session"] is True
@@ -126,7 +118,7 @@ def test_a_store_that_no_other_process_sees_gets_no_worker(
     """A worker would look for runs in another database."""
     monkeypatch.setattr(subprocess, "Popen", lambda *_args, **_options: pytest.fail("started"))
 
-    ensure_worker(project)
+    module.ensure_worker(project)
 
 
 async def test_a_run_is_woken_from_an_event_loop_with_a_dispatcher(
@@ -139,7 +131,7 @@ async def test_a_run_is_woken_from_an_event_loop_with_a_dispatcher(
     result = await start(project, planned.target, planned.params, name="own")
     record_answer(project, result.inbox[0].id, AnswerInput("ab", by="ann"))
 
-    assert wake(project, "own").status is Status.QUEUED
+    assert module.wake(project, "own").status is Status.QUEUED
     dispatcher.wake.assert_awaited_once()
 
 
@@ -178,7 +170,7 @@ def shared(tmp_path: Path) -> Project:
 
 def needs(shared: Project, target: str, **options: object) -> tuple[str, ...]:
     planned = plan(shared.home.root, {}, target, {})
-    return needs_of(shared, planned, **options)  # type: ignore[arg-type]  # as given by the test
+    return module.needs_of(shared, planned, **options)  # type: ignore[arg-type]  # as given by the test
 
 
 def test_a_run_needs_the_agents_that_it_asks(shared: Project) -> None:
@@ -206,7 +198,7 @@ def test_a_worker_can_do_what_its_agents_are_ready_for(
 ) -> None:
     """An unknown agent is no capability, and an agent of the program is ready."""
     shared.agents = {"writer": ScriptedAgent()}
-    able = WorkerCapabilities(shared, ["gpu"])
+    able = module.WorkerCapabilities(shared, ["gpu"])
     with shared:
         changed = able.check(["agent:manual", "agent:writer", "agent:nobody", "label"])
         again = able.check(["agent:manual", "agent:nobody"])

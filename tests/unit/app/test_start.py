@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from signoff import errors as er
 from signoff.app.home import init_home
 from signoff.app.presets import init_project
 from signoff.app.project import Project
@@ -20,14 +21,6 @@ from signoff.app.start import (
 )
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
-from signoff.errors import (
-    AgentAuth,
-    InvalidParams,
-    InvalidWorkflow,
-    NotAllowed,
-    UnknownName,
-    UsageError,
-)
 from signoff.remedies import Resume
 from signoff.testing import FrozenClock, ScriptedAgent
 
@@ -193,7 +186,7 @@ def test_a_module_is_a_target_only_if_the_settings_name_it(folder: Path) -> None
     found = startable(folder, {})
 
     assert found.find("team_flows.hi:WORKFLOW", folder).name == "hi"
-    with pytest.raises(UnknownName):
+    with pytest.raises(er.UnknownName):
         found.find("other_flows.hi:WORKFLOW", folder)
 
 
@@ -215,7 +208,7 @@ def test_nothing_outside_of_the_catalog_is_a_target(folder: Path, target: str) -
     """An agent could write the file, and have its code run where signoff runs."""
     (folder / "hello.py").write_text("raise SystemExit('imported')")
 
-    with pytest.raises(UnknownName, match="unknown workflow"):
+    with pytest.raises(er.UnknownName, match="unknown workflow"):
         plan_named(folder, {}, request(target))
 
 
@@ -233,7 +226,7 @@ def test_nothing_outside_of_the_catalog_is_a_target(folder: Path, target: str) -
 def test_options_extend_nothing_and_stay_in_the_project(
     folder: Path, options: dict[str, Any], problem: str
 ) -> None:
-    with pytest.raises(UsageError, match=problem):
+    with pytest.raises(er.UsageError, match=problem):
         plan_named(folder, {}, request("sea", options=options))
 
 
@@ -241,7 +234,7 @@ def test_only_a_human_extends_what_a_run_may_do(folder: Path) -> None:
     """A flow's scripts run with the rights of signoff."""
     asked = request("sea", options={"allow_scripts": True})
 
-    with pytest.raises(NotAllowed, match="a human can"):
+    with pytest.raises(er.NotAllowed, match="a human can"):
         plan_named(folder, {}, asked)
     assert plan_named(folder, {}, asked, agent=False).target.workflow.name == "sea"
 
@@ -321,7 +314,7 @@ async def test_a_run_without_a_stored_target_shows_how_to_name_one(project: Proj
     async with project.engine() as engine:
         await engine.start(workflow, name="one")
 
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(er.UsageError) as refused:
         await resume(project, "one")
     assert refused.value.remedies == (Resume("one", target=True),)
     assert (await resume(project, "one", target="flow.py:ASKS")).status is Status.WAITING
@@ -332,7 +325,7 @@ async def test_a_run_whose_workflow_has_moved_shows_how_to_name_it(project: Proj
     await begin(project, "ASKS", "one")
     (project.home.root / "flow.py").rename(project.home.root / "moved.py")
 
-    with pytest.raises(UsageError, match="unknown file") as refused:
+    with pytest.raises(er.UsageError, match="unknown file") as refused:
         await resume(project, "one")
 
     assert refused.value.remedies == (Resume("one", target=True),)
@@ -388,7 +381,7 @@ async def test_switching_an_agent_switches_its_roles(project: Project) -> None:
     """Users know which agent is out of quota, not which roles it plays."""
     (project.home.root / "writes.py").write_text(WRITES)
     project.settings = replace(project.settings, roles={"writer": "claude"})
-    project.agents = {"claude": ScriptedAgent([AgentAuth("not logged in")])}
+    project.agents = {"claude": ScriptedAgent([er.AgentAuth("not logged in")])}
     await start(project, project.find("writes.py"), {}, name="one")
 
     waiting = await resume(project, "one", switch={"claude": "manual"})
@@ -402,7 +395,7 @@ async def test_the_default_worker_can_be_switched_by_its_name_or_its_role(
 ) -> None:
     """No setting mentions the role, but its agent can be out of quota all the same."""
     (project.home.root / "looks.py").write_text(LOOKS)
-    project.agents = {"claude": ScriptedAgent([AgentAuth("not logged in")])}
+    project.agents = {"claude": ScriptedAgent([er.AgentAuth("not logged in")])}
     failed = await start(project, project.find("looks.py"), {}, name="one")
     warnings: list[str] = []
 
@@ -434,7 +427,7 @@ async def test_a_deleted_constraint_can_be_copied_from_the_run(project: Project)
     await start(project, project.find("sea.yaml"), {}, name="sea")
     (root / "clear.yaml").unlink()
 
-    with pytest.raises(InvalidWorkflow, match=r"has goal\.yaml and constraints"):
+    with pytest.raises(er.InvalidWorkflow, match=r"has goal\.yaml and constraints"):
         await resume(project, "sea")
 
     stored = root / ".signoff/runs/sea/constraints/clear.yaml"
@@ -483,7 +476,7 @@ async def test_a_parameter_that_only_unfinished_steps_use_is_corrected(failed: P
 
 async def test_a_parameter_that_a_finished_step_used_is_refused(failed: Project) -> None:
     """Half of the work would be about one topic and half about another."""
-    with pytest.raises(UsageError, match=r"'topic' cannot be corrected.*\(first\)"):
+    with pytest.raises(er.UsageError, match=r"'topic' cannot be corrected.*\(first\)"):
         await resume(failed, "one", params={"topic": "lake"})
 
 
@@ -492,7 +485,7 @@ async def test_an_unknown_or_wrong_correction_is_refused(failed: Project) -> Non
     head = failed.run("one").head
 
     for params in ({"wrods": "3"}, {"words": "many"}):
-        with pytest.raises(InvalidParams):
+        with pytest.raises(er.InvalidParams):
             await resume(failed, "one", params=params)
 
     assert failed.run("one").head == head

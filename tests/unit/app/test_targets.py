@@ -6,21 +6,12 @@ from pathlib import Path
 import pytest
 
 from signoff import plugins
+from signoff.app import targets
 from signoff.app.checks import validate
 from signoff.app.home import Home, init_home
 from signoff.app.project import Project
 from signoff.app.settings import AgentSettings, Settings
 from signoff.app.start import plan, start
-from signoff.app.targets import (
-    compile_context,
-    compile_path,
-    default_agent,
-    discover,
-    find_workflow,
-    notation_of,
-    portable_options,
-    resolve,
-)
 from signoff.documents.source_file import SourceFile
 from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, UnknownName, UsageError
 from signoff.notation import CompileContext
@@ -66,7 +57,7 @@ def test_a_file_inside_a_package_may_import_relatively(home: Home) -> None:
     (home.root / "packaged" / "__init__.py").touch()
     (home.root / "packaged" / "flow.py").write_text("from .inner import WORKFLOW\n")
 
-    target = resolve("packaged/flow.py", home.root, context_of(home))
+    target = targets.resolve("packaged/flow.py", home.root, context_of(home))
 
     assert target.workflow.name == "review"
 
@@ -77,7 +68,7 @@ def test_a_module_is_a_target_from_below_the_root(home: Home) -> None:
     below = home.root / "below"
     below.mkdir()
 
-    target = resolve("at_the_root:FLOW", below, context_of(home))
+    target = targets.resolve("at_the_root:FLOW", below, context_of(home))
 
     assert target.location == "at_the_root:FLOW"
 
@@ -87,13 +78,13 @@ def test_an_unknown_name_in_a_file_is_reported_with_the_valid_ones(home: Home) -
     write(home.root / "flow.py", variable="REVIEW")
 
     with pytest.raises(UnknownName, match=r"flow\.py:REVIEW"):
-        resolve("flow.py", home.root, context_of(home))
+        targets.resolve("flow.py", home.root, context_of(home))
 
 
 def test_a_missing_module_is_a_usage_error(home: Home) -> None:
     """Exit code 2, and no traceback of the import machinery."""
     with pytest.raises(UsageError, match="nowhere_at_all"):
-        resolve("nowhere_at_all:X", home.root, context_of(home))
+        targets.resolve("nowhere_at_all:X", home.root, context_of(home))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +103,7 @@ def test_a_file_that_cannot_be_imported_is_reported_with_its_line(
     (home.root / "flow.py").write_text(source)
 
     with pytest.raises(InvalidWorkflow, match=complaint):
-        resolve("flow.py", home.root, context_of(home))
+        targets.resolve("flow.py", home.root, context_of(home))
 
 
 def test_a_file_with_an_unknown_suffix_is_rejected_with_the_known_ones(home: Home) -> None:
@@ -120,7 +111,7 @@ def test_a_file_with_an_unknown_suffix_is_rejected_with_the_known_ones(home: Hom
     (home.root / "flow.md").write_text("steps: []\n")
 
     with pytest.raises(InvalidWorkflow, match=r"no notation reads \.md files \(use one of: \.py"):
-        resolve("flow.md", home.root, context_of(home))
+        targets.resolve("flow.md", home.root, context_of(home))
 
 
 def test_a_file_does_not_hide_a_workflow_of_its_name(home: Home) -> None:
@@ -128,13 +119,13 @@ def test_a_file_does_not_hide_a_workflow_of_its_name(home: Home) -> None:
     write(home.flows / "any_file.py", name="review")
     (home.root / "review").write_text("a text")
 
-    assert resolve("review", home.root, context_of(home)).workflow.name == "review"
+    assert targets.resolve("review", home.root, context_of(home)).workflow.name == "review"
 
 
 def test_a_text_too_long_for_a_file_is_an_unknown_name(home: Home) -> None:
     """A user who passes a prompt has to learn what to pass instead."""
     with pytest.raises(UsageError, match="unknown workflow 'xxx"):
-        resolve("x" * 10_000, home.root, context_of(home))
+        targets.resolve("x" * 10_000, home.root, context_of(home))
 
 
 def test_configured_folders_and_modules_are_searched(home: Home) -> None:
@@ -143,7 +134,7 @@ def test_configured_folders_and_modules_are_searched(home: Home) -> None:
     write(home.root / "searched_package" / "sub" / "two.py", name="two")
     (home.root / "searched_package" / "__init__.py").touch()
 
-    found = discover(context_of(home), ["folder", "searched_package.sub"])
+    found = targets.discover(context_of(home), ["folder", "searched_package.sub"])
 
     assert found.names == ["one", "two"]
     assert found.problems == ()
@@ -156,7 +147,7 @@ def test_all_files_that_cannot_be_imported_are_reported_together(home: Home) -> 
     (home.flows / "c.py").write_text("WORKFLOW = 5\n")
 
     with pytest.raises(InvalidWorkflow) as caught:
-        resolve("review", home.root, context_of(home))
+        targets.resolve("review", home.root, context_of(home))
 
     assert [Path(p.where.rstrip(":0123456789")).name for p in caught.value.problems] == [
         "a.py",
@@ -173,7 +164,7 @@ def test_a_broken_flow_is_named_once_with_its_line(
     flow = home.flows / "flow.yaml"
     flow.write_text("workflow:\n  - step: draft\n")
 
-    (problem,) = discover(context_of(home)).problems
+    (problem,) = targets.discover(context_of(home)).problems
 
     assert problem.where == f"{flow}:2"
 
@@ -183,7 +174,7 @@ def test_a_broken_file_does_not_keep_other_workflows_from_running(home: Home) ->
     write(home.flows / "good.py", name="good")
     (home.flows / "bad.py").write_text("WORKFLOW = (\n")
 
-    target = resolve("good", home.root, context_of(home))
+    target = targets.resolve("good", home.root, context_of(home))
 
     assert target.workflow.name == "good"
     assert len(target.problems) == 1
@@ -195,7 +186,7 @@ def test_two_workflows_of_one_name_are_rejected_with_both_paths(home: Home) -> N
     write(home.flows / "two.py", name="review")
 
     with pytest.raises(UsageError, match=r"one\.py:WORKFLOW or .*two\.py"):
-        resolve("review", home.root, context_of(home))
+        targets.resolve("review", home.root, context_of(home))
 
 
 @pytest.mark.parametrize("folder", [".signoff/flows", "team"])
@@ -207,11 +198,11 @@ def test_a_workflow_of_the_project_goes_before_a_skill_of_the_library(
     searched = ["team"] if folder == "team" else []
     context = CompileContext(home.root, home.path, workflows=searched)
 
-    found = resolve("code-review", home.root, context, searched)
+    found = targets.resolve("code-review", home.root, context, searched)
 
     assert found.location == f"{folder}/own.py:WORKFLOW"
-    assert resolve("doc-sync", home.root, context, searched).location == "skill:doc-sync"
-    library = resolve("skill:code-review", home.root, context, searched)
+    assert targets.resolve("doc-sync", home.root, context, searched).location == "skill:doc-sync"
+    library = targets.resolve("skill:code-review", home.root, context, searched)
     assert (library.location, library.workflow.total_steps) == ("skill:code-review", 7)
 
 
@@ -221,7 +212,7 @@ def test_two_things_of_the_project_with_one_name_have_to_be_told_apart(home: Hom
     write(home.path / "skills" / "two.py", name="own")
 
     with pytest.raises(UsageError, match=r"\.signoff/flows/one\.py:WORKFLOW or skill:own"):
-        resolve("own", home.root, context_of(home))
+        targets.resolve("own", home.root, context_of(home))
 
 
 def test_a_skill_with_the_name_of_one_in_the_library_is_reported_with_both_places(
@@ -231,7 +222,7 @@ def test_a_skill_with_the_name_of_one_in_the_library_is_reported_with_both_place
     write(home.path / "skills" / "own.py", name="code-review")
 
     with pytest.raises(InvalidWorkflow, match=r"defined twice: library and .*own\.py"):
-        resolve("code-review", home.root, context_of(home))
+        targets.resolve("code-review", home.root, context_of(home))
 
 
 # Tests of notations: what compilers get, and that a run's workflow is compiled again the same.
@@ -324,7 +315,7 @@ def test_a_file_option_is_found_again_from_the_projects_root(there: Home) -> Non
     """A run started in a sub-folder is resumed from somewhere else."""
     (there.root / "deep").mkdir()
 
-    options = portable_options({"theme": "../theme.md"}, there.root / "deep", there.root)
+    options = targets.portable_options({"theme": "../theme.md"}, there.root / "deep", there.root)
 
     assert options == {"theme": "theme.md"}
 
@@ -336,7 +327,7 @@ def test_a_python_workflow_rejects_options_of_notations(there: Home, target: str
     context = CompileContext(there.root, options={"goal": "g", "allow_scripts": True})
 
     with pytest.raises(UsageError, match=r"--goal and --allow-scripts .* Python"):
-        resolve(target, there.root, context)
+        targets.resolve(target, there.root, context)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +430,7 @@ async def test_the_default_agent_is_fixed_when_a_run_starts(
     monkeypatch.setenv("PATH", str(there.root / "bin"))
 
     again = project.find_again(project.run("one"))
-    today = compile_context(there, project.settings)
+    today = targets.compile_context(there, project.settings)
 
     assert again.workflow.digest == planned.target.workflow.digest
     assert again.workflow.source["given"]["default_agent"] == "auto"
@@ -454,8 +445,10 @@ def test_claude_is_the_default_if_it_is_installed(
     executable(tmp_path / "codex")
     there = Home(tmp_path / ".signoff")
 
-    bare = compile_context(there, Settings())
-    configured = compile_context(there, Settings(agents={"claude": AgentSettings("command")}))
+    bare = targets.compile_context(there, Settings())
+    configured = targets.compile_context(
+        there, Settings(agents={"claude": AgentSettings("command")})
+    )
 
     assert (bare.default_agent, bare.installed) == ("auto", ["codex"])
     assert (configured.default_agent, configured.installed) == ("claude", ["claude", "codex"])
@@ -467,11 +460,11 @@ def test_the_default_agent_is_one_that_the_program_or_the_settings_bring(
     """It follows the instructions of steps, whatever is on PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert default_agent(["writer"]) == "auto"
-    assert default_agent(["writer", "claude"]) == "claude"
+    assert targets.default_agent(["writer"]) == "auto"
+    assert targets.default_agent(["writer", "claude"]) == "claude"
 
     executable(tmp_path / "claude")
-    assert default_agent([]) == "claude"
+    assert targets.default_agent([]) == "claude"
 
 
 def test_a_compiler_gets_the_agents_of_the_settings(there: Home) -> None:
@@ -481,7 +474,7 @@ def test_a_compiler_gets_the_agents_of_the_settings(there: Home) -> None:
         roles={"critic": "writer", "judge": "codex"},
     )
 
-    agents = compile_context(there, settings).agents
+    agents = targets.compile_context(there, settings).agents
 
     assert {name: (each.kind, each.model) for name, each in agents.items() if each.configured} == {
         "writer": ("ollama", "qwen3"),
@@ -504,7 +497,7 @@ def test_a_program_bundled_with_a_package_is_installed(
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.syspath_prepend(tmp_path)
 
-    context = compile_context(Home(tmp_path / ".signoff"), Settings())
+    context = targets.compile_context(Home(tmp_path / ".signoff"), Settings())
 
     assert (context.default_agent, context.installed) == ("claude", ["claude"])
 
@@ -515,7 +508,7 @@ def test_checks_and_diagrams_do_not_need_what_only_a_run_needs(there: Home) -> N
 
     (checked,) = validate(["flow.toml"], there.root, isolated(there))
     (found,) = validate([], there.root, isolated(there))
-    drawn = find_workflow("named", there.root, isolated(there))
+    drawn = targets.find_workflow("named", there.root, isolated(there))
 
     assert checked.valid
     assert (found.valid, found.workflow) == (True, "named")
@@ -528,7 +521,7 @@ def test_warnings_are_not_part_of_the_frozen_definition(there: Home) -> None:
     """Better wording in a later version must not keep runs from resuming."""
     context = CompileContext(there.root, check_only=True)
 
-    workflow = resolve("flow.toml", there.root, context).workflow
+    workflow = targets.resolve("flow.toml", there.root, context).workflow
 
     assert "is a toy" not in workflow.definition_json
 
@@ -553,7 +546,7 @@ def test_a_file_is_recognized_by_its_keys(tmp_path: Path, text: str, notation: s
     file = tmp_path / "file.yaml"
     file.write_text(text)
 
-    assert notation_of(SourceFile(file)).name == notation
+    assert targets.notation_of(SourceFile(file)).name == notation
 
 
 def test_a_file_that_two_notations_recognize_has_to_name_one(tmp_path: Path) -> None:
@@ -562,7 +555,7 @@ def test_a_file_that_two_notations_recognize_has_to_name_one(tmp_path: Path) -> 
     file.write_text("workflow: []\nsteps: []\n")
 
     with pytest.raises(InvalidWorkflow, match=r"'flows' and 'contracts'.*notation: flows"):
-        notation_of(SourceFile(file))
+        targets.notation_of(SourceFile(file))
 
 
 def test_an_unknown_notation_is_reported_with_the_known_ones(tmp_path: Path) -> None:
@@ -571,7 +564,7 @@ def test_an_unknown_notation_is_reported_with_the_known_ones(tmp_path: Path) -> 
     file.write_text("notation: flow\nworkflow: []\n")
 
     with pytest.raises(UnknownName, match="valid names: flows, contracts, toy"):
-        notation_of(SourceFile(file))
+        targets.notation_of(SourceFile(file))
 
 
 @pytest.mark.parametrize(
@@ -587,7 +580,7 @@ def test_a_file_may_name_its_notation(tmp_path: Path, text: str, notation: str) 
     file = tmp_path / "file.yaml"
     file.write_text(text)
 
-    assert compile_path(file, CompileContext(tmp_path)).notation == notation
+    assert targets.compile_path(file, CompileContext(tmp_path)).notation == notation
 
 
 def test_a_broken_plug_in_does_not_hide_others(
@@ -599,7 +592,7 @@ def test_a_broken_plug_in_does_not_hide_others(
     file.write_text("goal: x\nworkflow: [{step: generate}]\n")
 
     with caplog.at_level(logging.WARNING):
-        notation = notation_of(SourceFile(file))
+        notation = targets.notation_of(SourceFile(file))
 
     assert notation.name == "flows"
     assert "'toy' is not available" in caplog.text

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from signoff.app.documents import run_info
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.store.connection import LATEST
@@ -62,7 +63,7 @@ async def test_a_commit_of_another_process_reaches_an_open_page(
 
     assert event == "change"
     expected = {"run": "first", "seq": 2, "status": "running", "step": "review", "round": 2}
-    assert data["runs"] == [expected]
+    assert data["runs"] == [{**run_info(other.row("first")), **expected}]
     assert reader.id == f"{run.run}.2"
 
 

@@ -87,9 +87,9 @@ LISTED_CHARACTERS = 200
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events named `change`; their data has `runs`, the runs that "
-        "have changed and how far they are, and `everything`, whether anything else may have "
-        "changed too. Their id is a position: connect again with it as `Last-Event-ID`, or "
-        "`after`, and you get what you missed. `gone` says that the run was deleted.",
+        "have changed, each with `seq`, its latest commit, and `everything`, whether anything else "
+        "may have changed too. Their id is a position: connect again with it as `Last-Event-ID`, "
+        "or `after`, and you get what you missed. `gone` says that the run was deleted.",
         "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
     }
 }
