@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -280,18 +279,7 @@ def after_decision(
     catch_up(project, item.run, out.warn)
     remaining = len(project.store.items(item.run))
     if out.as_json:
-        out.json(
-            {
-                "number": item.id,
-                "run": item.run,
-                "state": item.state,
-                "answered_by": item.answered_by,
-                "answered_at": item.answered_at,
-                "digest": item.digest,
-                "value": json.loads(item.answer or "{}").get("value"),
-                "open": remaining,
-            }
-        )
+        out.json({**request_to_json(project, item), "open": remaining})
         return exits.OK
     out.line(f"{status} #{item.id}  {item.run}")
     more = f"{remaining} more to answer: signoff inbox {item.run}; " if remaining else ""
