@@ -100,7 +100,7 @@ async def _watched_ratio(folder: Path, scale: Scale) -> float:
             app = create_app(project, access)
             token = access.new_token("bench", AccessScope.READ)
             scope = _scope({"authorization": f"Bearer {token}"})
-            pages = [_OpenPage(app, scope, "/events", "/") for _ in range(PAGES)]
+            pages = [_OpenPage(app, scope, "/api/v1/events", "/") for _ in range(PAGES)]
             async with _listening(pages):
                 spent.append(await _engine_seconds(home, scale))
             app.feed.close()
@@ -152,7 +152,11 @@ class _OpenPage:
     """A page that listens, and refreshes itself after each change as the page's script does."""
 
     def __init__(
-        self, app: PageApp, scope: Scope, events: str = "/runs/live/events", page: str = "/runs/one"
+        self,
+        app: PageApp,
+        scope: Scope,
+        events: str = "/api/v1/runs/live/events",
+        page: str = "/runs/one",
     ) -> None:
         self.events: asyncio.Queue[float] = asyncio.Queue()
         """When each event arrived."""

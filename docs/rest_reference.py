@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from signoff.web.api import routes
-from signoff.web.api.documents import describe
+from signoff.web.api.routes import describe
 
 
 def rest_operations() -> Iterator[str]:

@@ -81,7 +81,7 @@ def test_an_open_stream_does_not_keep_the_server_from_stopping(folder: Path) -> 
     with httpx.Client(trust_env=False, timeout=60) as client:
         with server(folder) as serving:
             client.get(serving["link"])
-            stream = client.stream("GET", f"{serving['url']}/events")
+            stream = client.stream("GET", f"{serving['url']}/api/v1/events")
             response = stream.__enter__()
             assert next(response.iter_text()).startswith("retry:")
         stream.__exit__(None, None, None)

@@ -79,7 +79,7 @@ def build_agent(
     factory = plugins.factory("agents", f"agents.{name}", settings.kind)
     # Only agents that forward requests get the others, so that a plug-in cannot reach agents that
     # it was not named for.
-    options = _options(settings, factory)
+    options = settings.located(capabilities_of(factory).path_options)
     if capabilities_of(factory).needs_agents:
         options["agents"] = dict(_candidates(name, configs, agents))
     try:
@@ -93,12 +93,6 @@ def build_agent(
     if capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, configs, agents, _priced(agent, settings))
-
-
-def _options(settings: AgentSettings, factory: plugins.AgentKind) -> dict[str, Any]:
-    """Returns the options of an agent, with the paths among them as its kind can use them."""
-    can = capabilities_of(factory)
-    return settings.located(set(can.path_options))
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
@@ -221,17 +215,23 @@ def _with_fallback(
 
 
 def _check_chain(name: str, configs: Mapping[str, AgentSettings]) -> None:
-    chain = [name]
-    while (other := configs[chain[-1]].fallback) is not None:
-        if other not in configs:
-            listed = ", ".join(configs)
-            raise ConfigError(
-                f"agents.{chain[-1]}.fallback: unknown agent {other!r} (agents: {listed})"
-            )
-        if other in chain:
-            circle = " -> ".join([*chain, other])
-            raise ConfigError(f"agents.{name}.fallback: the fallbacks form a cycle ({circle})")
-        chain.append(other)
+    chain = list(_fallbacks(name, configs))
+    other = configs[chain[-1]].fallback
+    if other is not None and other not in configs:
+        what = f"unknown agent {other!r} (agents: {', '.join(configs)})"
+        raise ConfigError(f"agents.{chain[-1]}.fallback: {what}")
+    if other is not None:
+        circle = " -> ".join([*chain, other])
+        raise ConfigError(f"agents.{name}.fallback: the fallbacks form a cycle ({circle})")
+
+
+def _fallbacks(name: str, configs: Mapping[str, AgentSettings]) -> Iterator[str]:
+    """Yields an agent and those that answer in its place, up to an unknown one or a cycle."""
+    seen = set[str]()
+    while name in configs and name not in seen:
+        yield name
+        seen.add(name)
+        name = configs[name].fallback or name
 
 
 def _attempts(settings: AgentSettings) -> int:
@@ -245,13 +245,7 @@ def _attempts_in_all(name: str, settings: Mapping[str, AgentSettings]) -> int | 
     """Returns the attempts of an agent and of all its fallbacks."""
     if settings[name].retries is None and settings[name].fallback is None:
         return None
-    attempts, chain, at = 0, set[str](), name
-    while at not in chain:
-        chain.add(at)
-        each = settings.get(at) or AgentSettings(at)
-        attempts += _attempts(each)
-        at = each.fallback or at
-    return attempts
+    return sum(_attempts(settings[each]) for each in _fallbacks(name, settings))
 
 
 def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
@@ -271,15 +265,12 @@ def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
     """Returns the health of some agents, all checked at once and for a few seconds at most."""
     import asyncio
 
-    return dict(zip(agents, asyncio.run(_check(agents)), strict=True))
-
-
-async def _check(agents: Mapping[str, object]) -> list[Health]:
-    import asyncio
-
     from signoff.agents.auto import check_health
 
-    return await asyncio.gather(*map(check_health, agents.values()))
+    async def check() -> list[Health]:
+        return await asyncio.gather(*map(check_health, agents.values()))
+
+    return dict(zip(agents, asyncio.run(check()), strict=True))
 
 
 def unknown_kinds(settings: Settings) -> list[Problem]:
@@ -323,12 +314,13 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
     """Yields a problem for each agent whose own files are missing or invalid, with its line."""
     for name, agent in settings.agents.items():
         factory = known_factory(name, agent, root)
-        if factory is None or not capabilities_of(factory).local_health:
+        can = capabilities_of(factory)
+        if factory is None or not can.local_health:
             continue
         import asyncio
 
         try:
-            health = asyncio.run(health_of(factory(**_options(agent, factory))))
+            health = asyncio.run(health_of(factory(**agent.located(can.path_options))))
         except TypeError as error:
             health = Health(False, f"agents.{name}: {error}")
         if not health.ready:
@@ -409,7 +401,7 @@ def find_not_ready(
     """
     known = known_agents(settings)
     # A fallback is checked as well: if it is ready, the run does not need the agent in front of it.
-    chains = {ask: list(_chain(known, ask)) for ask in asks if ask.agent in known}
+    chains = {ask: _chain(known, ask) for ask in asks if ask.agent in known}
     if not chains:
         return {}
     checked = {_label(ask): ask for chain in chains.values() for ask in chain}
@@ -486,14 +478,10 @@ def _label(ask: Ask) -> str:
     return f"{name} with the model {model}" if model else name
 
 
-def _chain(known: Mapping[str, AgentSettings], ask: Ask) -> Iterator[Ask]:
-    """Yields an agent and its fallbacks, which are asked without the name of a model."""
-    yield ask
-    seen, at = {ask.agent}, known[ask.agent].fallback
-    while at is not None and at in known and at not in seen:
-        yield Ask(at, None, ask.job)
-        seen.add(at)
-        at = known[at].fallback
+def _chain(known: Mapping[str, AgentSettings], ask: Ask) -> list[Ask]:
+    """Returns an agent and its fallbacks, which are asked without the name of a model."""
+    _, *others = _fallbacks(ask.agent, known)
+    return [ask, *(Ask(each, None, ask.job) for each in others)]
 
 
 def _agent(known: Mapping[str, AgentSettings], ask: Ask, root: Path) -> object:

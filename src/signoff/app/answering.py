@@ -10,10 +10,12 @@ import getpass
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
+from signoff import errors as er
 from signoff.app.history import form_of, load_state
 from signoff.app.next_commands import answer_commands
 from signoff.app.project import WORKER_VARIABLE, Project
@@ -30,16 +32,6 @@ from signoff.core.requests import (
     needs_presence,
     options_of,
 )
-from signoff.errors import (
-    AgentBadOutput,
-    InvalidAnswer,
-    RequestClosed,
-    StaleApproval,
-    UnknownName,
-    UnreadableFile,
-    UnsafePath,
-    UsageError,
-)
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.paths import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
@@ -48,6 +40,7 @@ from signoff.store.rundir.answers import FileAnswer, prompt_name
 from signoff.store.rundir.files import HITL, RunFiles, file_path
 
 if TYPE_CHECKING:
+    from signoff.app.documents import LocalRequest, RequestInfo
     from signoff.passkeys.keys import Proof
 
 
@@ -96,7 +89,7 @@ def record_answer(
     form = form_of(project, item)
     # Checked here and not by each surface, so that no tool for agents can forget it.
     if project.for_agent and not work and not is_open_to_agents(form):
-        raise InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
+        raise er.InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
     stored = _checked_answer(project, item, form, answer, at)
     if needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
@@ -165,7 +158,7 @@ def record_file_answers(project: Project, run: str) -> list[str]:
         entry = AnswerInput(answer.value, answer.text, by, answer.digest, at=at)
         try:
             record_answer(project, answer.number, entry)
-        except (InvalidAnswer, StaleApproval) as error:
+        except (er.InvalidAnswer, er.StaleApproval) as error:
             warnings.append(f"{answer.file.path.name}: {error}")
         else:
             used.setdefault(answer.file.token, answer)
@@ -192,10 +185,13 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
         case [item]:
             return item
         case []:
-            raise UsageError(f"run {row.name!r} has no pending requests{_other_requests(project)}")
+            raise er.UsageError(
+                f"run {row.name!r} has no pending requests{_other_requests(project)}"
+            )
         case several:
-            listed = ", ".join(f"#{item.id} {_label(project, item)!r}" for item in several[:8])
-            raise UsageError(
+            shown = ((each, title_of(form_of(project, each))) for each in several[:8])
+            listed = ", ".join(f"#{each.id} {title or each.prompt[:40]!r}" for each, title in shown)
+            raise er.UsageError(
                 f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
             )
 
@@ -214,10 +210,6 @@ def current_user() -> str:
         return "unknown user"
 
 
-def _label(project: Project, item: InboxItem) -> str:
-    return title_of(form_of(project, item)) or item.prompt[:40]
-
-
 def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> InboxItem:
     """Approves or rejects a request; at a gate, chooses the option of that name."""
     refuse_worker(project, "approve or reject requests")
@@ -232,7 +224,7 @@ def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> 
         case AnswerForm.PICK:
             value = _option(form_of(project, item), verb, number)
         case AnswerForm.TEXT | AnswerForm.WORK | AnswerForm.PICKS:
-            raise InvalidAnswer(
+            raise er.InvalidAnswer(
                 f"request #{number} ({item.kind}) cannot be approved or rejected",
                 remedy=AnswerRequest(number),
             )
@@ -246,7 +238,7 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
     for label in labels:
         if label.casefold() == verb:
             return label
-    raise InvalidAnswer(
+    raise er.InvalidAnswer(
         f"request #{number} has no option {verb!r}", remedy=AnswerRequest(number, tuple(labels))
     )
 
@@ -281,8 +273,8 @@ def _parse_value(value: Any, schema: Mapping[str, Any] | None) -> Any:
             return value
     try:
         return parse_answer(value, schema)
-    except AgentBadOutput as error:
-        raise InvalidAnswer(str(error)) from error
+    except er.AgentBadOutput as error:
+        raise er.InvalidAnswer(str(error)) from error
 
 
 def _check_open(item: InboxItem) -> None:
@@ -291,7 +283,7 @@ def _check_open(item: InboxItem) -> None:
     by = f" by {item.answered_by}" if item.answered_by else ""
     # For the user, an answer that the run has used is simply answered.
     state = ItemState.ANSWERED if item.state == ItemState.USED else item.state
-    raise RequestClosed(f"request #{item.id} is no longer open: {state}{by}")
+    raise er.RequestClosed(f"request #{item.id} is no longer open: {state}{by}")
 
 
 def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
@@ -299,7 +291,7 @@ def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
     if item.deadline is None or at < item.deadline:
         return
     passed = datetime.fromtimestamp(item.deadline, UTC)
-    raise RequestClosed(
+    raise er.RequestClosed(
         f"the deadline of request #{item.id} passed at {passed:%Y-%m-%d %H:%M:%S} UTC, "
         f"and {describe_default(form)}",
         remedy=Resume(item.run),
@@ -310,9 +302,9 @@ def _check_digest(item: InboxItem, digest: str | None) -> None:
     if digest is None:
         return
     if len(digest) < SHORTEST_DIGEST:
-        raise InvalidAnswer(f"give at least {SHORTEST_DIGEST} characters of the digest")
+        raise er.InvalidAnswer(f"give at least {SHORTEST_DIGEST} characters of the digest")
     if not item.digest.startswith(digest.lower()):
-        raise StaleApproval(
+        raise er.StaleApproval(
             f"request #{item.id} now shows {item.digest[:SHORT]}, not {digest}",
             remedy=ShowInbox(item.id),
         )
@@ -326,11 +318,11 @@ def _read_file(project: Project, item: InboxItem, form: dict[str, Any]) -> dict[
         return {}
     try:
         file = read_text(files, project.secrets, item.run, form["path"])
-    except (UnsafePath, UnreadableFile) as error:
-        raise InvalidAnswer(f"request #{item.id} cannot be approved: {error}") from error
+    except (er.UnsafePath, er.UnreadableFile) as error:
+        raise er.InvalidAnswer(f"request #{item.id} cannot be approved: {error}") from error
     if file is None:
         missing = file_path(project.folder(item.run), form["path"])
-        raise InvalidAnswer(f"{missing} is missing; create it, then approve request #{item.id}")
+        raise er.InvalidAnswer(f"{missing} is missing; create it, then approve request #{item.id}")
     return {"content": file.text, "content_digest": file.digest}
 
 
@@ -338,13 +330,13 @@ def _check_file(project: Project, files: RunFiles, item: InboxItem, form: dict[s
     """Refuses to approve a file that has changed since the request showed it."""
     try:
         as_shown = ApprovedFiles(project.store, files).unchanged(item.run, form)
-    except (UnsafePath, UnreadableFile) as error:
-        raise StaleApproval(
+    except (er.UnsafePath, er.UnreadableFile) as error:
+        raise er.StaleApproval(
             f"cannot compare {form['path']} with what was shown: {error}"
         ) from error
     if not as_shown:
         file = file_path(project.folder(item.run), form["path"])
-        raise StaleApproval(
+        raise er.StaleApproval(
             f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
             "restore it, or reject the request so that the run creates it again"
         )
@@ -375,7 +367,7 @@ def check_token(project: Project, row: RunRow) -> None:
     """Raises if this is a worker of another run."""
     token = project.worker_token
     if token and token != token_of(project, row):
-        raise UsageError(
+        raise er.UsageError(
             f"the token in {WORKER_VARIABLE} does not belong to run {row.name!r}; a worker does "
             "the work of its own run only"
         )
@@ -389,7 +381,7 @@ def refuse_worker(project: Project, what: str) -> None:
 def refuse_token(token: str, what: str) -> None:
     """Raises if there is the token of a worker, for what needs no open project."""
     if token:
-        raise UsageError(
+        raise er.UsageError(
             f"a worker cannot {what}: {WORKER_VARIABLE} is set; a human does this without it"
         )
 
@@ -400,7 +392,7 @@ def answer_as_agent(project: Project, number: int, answer: AnswerInput) -> Inbox
     Anything else is refused: approvals, requests that are for humans, and work.
     """
     if answer.digest is None:
-        raise InvalidAnswer("give the digest of the request as it was shown")
+        raise er.InvalidAnswer("give the digest of the request as it was shown")
     return record_answer(replace(project, for_agent=True), number, answer)
 
 
@@ -444,11 +436,11 @@ def approve_edited(
     item = project.store.item(number)
     file = file_to_edit(project, item)
     if file is None:
-        raise InvalidAnswer(f"request #{number} has no file that can be edited")
+        raise er.InvalidAnswer(f"request #{number} has no file that can be edited")
     # Someone else may have edited it since, and their text would be overwritten without having been
     # seen.
     if file.digest != file_digest:
-        raise StaleApproval(f"{file.path} has changed since it was shown; look at it again")
+        raise er.StaleApproval(f"{file.path} has changed since it was shown; look at it again")
     if text_digest(text) != file.digest:
         RunFiles(project.home.runs).write(item.run, file.path, text)
     return record_answer(project, number, answer)
@@ -463,11 +455,13 @@ def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
     return [line for line in project.store.waiting() if name in (None, line.run)]
 
 
-def request_line(project: Project, line: InboxLine) -> dict[str, Any]:
+def request_line(project: Project, line: InboxLine) -> RequestInfo:
     """Returns a request as a list shows it, with its title; what it shows is not read."""
+    from signoff.app.documents import RequestInfo, document
+
     form = decode(project.store.item(line.id).form, lambda digest: digest)
-    return {**line._asdict(), "number": line.id, "title": title_of(form),
-            "question_id": form.get("question_id")}  # fmt: skip
+    about = {"title": title_of(form), "question_id": form.get("question_id")}
+    return document(RequestInfo, line, number=line.id, **about)
 
 
 def refuse_reference_as_answer(project: Project, word: str) -> None:
@@ -475,43 +469,43 @@ def refuse_reference_as_answer(project: Project, word: str) -> None:
 
     The user has most likely forgotten the answer itself, and an answer cannot be undone.
     """
-    if _is_request(project, word) or project.has_run(word):
-        raise UsageError(
+    number, is_request = request_number(word), False
+    if number is not None:
+        with suppress(er.UnknownName):
+            is_request = bool(project.store.item(number))
+    if is_request or project.has_run(word):
+        raise er.UsageError(
             f"the answer is missing: {word!r} is a request or a run (if it is the answer itself, "
             "give the request or the run too)",
             remedy=AnswerRequest(word.removeprefix("#")),
         )
 
 
-def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
+def request_to_json(project: Project, item: InboxItem) -> LocalRequest:
     """Returns a request as plain values, with the commands that answer it."""
+    from signoff.app.documents import LocalRequest, document
+
     form = form_of(project, item)
-    return {
-        "number": item.id,
-        "run": item.run,
-        "step": item.step,
-        "kind": item.kind,
-        "title": title_of(form),
-        "prompt": item.prompt,
-        "prompt_file": _prompt_file(project, item),
-        "options": options_of(form),
-        "questions": form.get("questions") or [],
-        "shown": form.get("shown") or {},
-        "path": form.get("path"),
-        "file": _file(project, item, form),
-        "edits": form.get("edits"),
-        "schema": form.get("schema"),
-        "question_id": form.get("question_id"),
-        "digest": item.digest,
-        "presence": bool(form.get(PRESENCE)),
-        "opened_at": item.opened_at,
-        "deadline": item.deadline,
-        "default": form.get("default"),
-        "at_deadline": describe_default(form) if item.deadline is not None else None,
-        "state": item.state,
-        "answer": answer_to_json(item),
-        "commands": answer_commands(item, form, project.clock.now()),
-    }
+    names = ("path", "edits", "schema", "question_id", "default")
+    path, folder = form.get("path"), project.folder(item.run)
+    prompt_file = folder / HITL / prompt_name(item.id)
+    has_file = item.kind.answer_form is AnswerForm.WORK and prompt_file.is_file()
+    return document(
+        LocalRequest,
+        item,
+        **{name: form.get(name) for name in names},
+        number=item.id,
+        title=title_of(form),
+        options=options_of(form),
+        questions=form.get("questions") or [],
+        shown=form.get("shown") or {},
+        presence=bool(form.get(PRESENCE)),
+        at_deadline=describe_default(form) if item.deadline is not None else None,
+        answer=answer_to_json(item),
+        prompt_file=str(prompt_file) if has_file else None,
+        file=str(file_path(folder, path)) if path else None,
+        commands=answer_commands(item, form, project.clock.now()),
+    )
 
 
 def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
@@ -530,25 +524,3 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
             if name in answer
         },
     }
-
-
-def _prompt_file(project: Project, item: InboxItem) -> str | None:
-    """Returns the file in the run's folder with the full prompt of a request for a response."""
-    if item.kind.answer_form is not AnswerForm.WORK:
-        return None
-    path = project.folder(item.run) / HITL / prompt_name(item.id)
-    return str(path) if path.is_file() else None
-
-
-def _file(project: Project, item: InboxItem, form: Mapping[str, Any]) -> str | None:
-    """Returns the full path of the file that an approval is about."""
-    path = form.get("path")
-    return str(file_path(project.folder(item.run), path)) if path else None
-
-
-def _is_request(project: Project, word: str) -> bool:
-    number = request_number(word)
-    try:
-        return number is not None and bool(project.store.item(number))
-    except UnknownName:
-        return False

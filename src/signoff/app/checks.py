@@ -15,18 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from signoff import errors as er
 from signoff import plugins
 from signoff.agents.base import Health
-from signoff.app.agents import (
-    build_agents,
-    check_agents,
-    import_errors,
-    missing_needs,
-    roles_without_agent,
-    unknown_kinds,
-    unknown_options,
-    unusable_files,
-)
+from signoff.app import agents as agent_checks
 from signoff.app.hand_over import dispatcher_of
 from signoff.app.home import ELSEWHERE, Home, expected_home, find_home
 from signoff.app.next_commands import next_command, next_commands
@@ -45,15 +37,6 @@ from signoff.app.targets import Target, compile_context, discover, resolve
 from signoff.app.trust import check_trust
 from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable
-from signoff.errors import (
-    ConfigError,
-    InvalidWorkflow,
-    NotTrusted,
-    Problem,
-    SignoffError,
-    StoreTooNew,
-    UsageError,
-)
 from signoff.notation import CompileContext
 from signoff.remedies import CheckSetup, InitProject, ShowSettings, StartWorker, TrustProject
 from signoff.runtime.amounts import count
@@ -122,7 +105,7 @@ Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
 
 def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = None) -> SetupReport:
     """Checks everything a run needs; changes nothing."""
-    checks = tuple(_checks(cwd, environment, look or check_agents))
+    checks = tuple(_checks(cwd, environment, look or agent_checks.check_agents))
     ready = [c.capabilities for c in checks if c.ready and c.capabilities is not None]
     models = [each for each in ready if each.is_model]
     # A model that is too small to review does not count: runs would not choose it either.
@@ -137,21 +120,21 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     yield Check("python", sys.version_info >= (3, 11), detail, "use Python 3.11 or newer")
     try:
         home = find_home(cwd, environment)
-    except SignoffError as error:
+    except er.SignoffError as error:
         yield Check("project", False, str(error), next_command(InitProject()))
         return
     settings = None
     try:
         settings = load_settings(home, environment)
         yield Check("settings", True, "read without problems")
-    except ConfigError as error:
+    except er.ConfigError as error:
         first, *others = str(error).splitlines()
         more = f" (and {len(others)} more)" if others else ""
         yield Check("settings", False, first + more, "fix the file")
     if home is not None and settings is not None:
         try:
             check_trust(home, settings)
-        except NotTrusted as error:
+        except er.NotTrusted as error:
             # Nothing that they name is started, imported or asked.
             lines = f"{error.count} lines need it, such as {error.lines[0]}"
             detail = f"{error.home} is not trusted: {lines}"
@@ -173,7 +156,7 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
 
 def _names(settings: Settings, root: Path) -> Iterator[Check]:
     """Checks that roles and observers name what exists."""
-    roles = [("roles", each) for each in roles_without_agent(settings)]
+    roles = [("roles", each) for each in agent_checks.roles_without_agent(settings)]
     observers = [("observers", each) for each in observer_problems(settings, root)]
     for name, problem in [*roles, *observers]:
         detail = f"{problem.where}: {problem.what}"
@@ -215,9 +198,9 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
             found = store.health()
             is_server = store.local_file() is None
             workers = _workers(store, is_server=is_server)
-    except SignoffError as error:
+    except er.SignoffError as error:
         other = f"check its address and permissions, or {_RESTORE}; {next_command(ShowSettings())}"
-        other = "upgrade signoff" if isinstance(error, StoreTooNew) else other
+        other = "upgrade signoff" if isinstance(error, er.StoreTooNew) else other
         remedy = "; ".join(next_commands(error.remedies)) or other
         yield Check("database", False, str(error), remedy)
         return
@@ -260,7 +243,7 @@ def _workers(store: Store, *, is_server: bool) -> Check | None:
 def _dispatcher(url: str) -> Check:
     try:
         detail = asyncio.run(dispatcher_of(url, "doctor").check())
-    except SignoffError as error:
+    except er.SignoffError as error:
         return Check("dispatcher", False, str(error), "start it, or fix `dispatch` in the settings")
     return Check("dispatcher", True, detail)
 
@@ -268,7 +251,7 @@ def _dispatcher(url: str) -> Check:
 def _agents(
     configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
 ) -> Iterator[Check]:
-    built = build_agents(configured)
+    built = agent_checks.build_agents(configured)
     for name, health in found.items():
         remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
         remedy = remedy or "see docs/agents.md for what it needs"
@@ -291,7 +274,7 @@ class ValidationResult:
     target: str
     workflow: str | None
     """Its name; None for settings, or if there are problems."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[er.Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     """Warnings for its author; it can still be run."""
 
@@ -303,7 +286,7 @@ class ValidationResult:
     @property
     def strict(self) -> ValidationResult:
         """The result if a warning counts as a problem."""
-        problems = tuple(Problem(self.target, each) for each in self.warnings)
+        problems = tuple(er.Problem(self.target, each) for each in self.warnings)
         return replace(self, problems=(*self.problems, *problems), warnings=())
 
 
@@ -323,8 +306,8 @@ def validate(
     try:
         settings = load_settings(home, environment)
         check_trust(home, settings)
-    except ConfigError as error:
-        problems = (Problem("settings", line) for line in str(error).splitlines())
+    except er.ConfigError as error:
+        problems = (er.Problem("settings", line) for line in str(error).splitlines())
         return [ValidationResult("settings", None, tuple(problems))]
     # Files that only a run needs may be missing: authors check a flow long before they have a goal.
     context = compile_context(home, settings, options, cwd=cwd, check_only=True)
@@ -349,13 +332,16 @@ def _check_settings(
 ) -> Iterator[ValidationResult]:
     """Yields the problems of configured agents that can be found without calling them."""
     problems = (
-        *unknown_kinds(settings),
-        *unknown_options(settings, home.root),
-        *unusable_files(settings, home.root),
-        *roles_without_agent(settings),
+        *agent_checks.unknown_kinds(settings),
+        *agent_checks.unknown_options(settings, home.root),
+        *agent_checks.unusable_files(settings, home.root),
+        *agent_checks.roles_without_agent(settings),
         *observer_problems(settings, home.root),
     )
-    warnings = (*import_errors(settings, home.root), *missing_needs(settings, environment))
+    warnings = (
+        *agent_checks.import_errors(settings, home.root),
+        *agent_checks.missing_needs(settings, environment),
+    )
     if problems or warnings:
         yield ValidationResult("settings", None, problems, warnings)
 
@@ -363,10 +349,10 @@ def _check_settings(
 def _result(target: str, check: Callable[[], Checked]) -> ValidationResult:
     try:
         name, warnings = check()
-    except InvalidWorkflow as error:
+    except er.InvalidWorkflow as error:
         return ValidationResult(target, None, tuple(error.problems))
-    except UsageError as error:
-        return ValidationResult(target, None, (Problem(target, str(error)),))
+    except er.UsageError as error:
+        return ValidationResult(target, None, (er.Problem(target, str(error)),))
     return ValidationResult(target, name, warnings=tuple(warnings))
 
 

@@ -132,7 +132,10 @@ async def next_work(
     """Returns the open work; a stopped run is resumed until there is some."""
     row = current_row(project, project.run(name))
     check_token(project, row)
-    if _can_resume(project, row):
+    # A run that rests is resumed if it can use an answer, or has no work that could be taken.
+    answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
+    stuck = row.status in _RESUMABLE and not any(map(_is_work, project.store.items(row.name)))
+    if answered or stuck:
         _check_pulled(project, row)
         await _resume(project, row.name, observers, warn)
     return run_status(project, row.name)
@@ -320,12 +323,6 @@ def _as_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _can_resume(project: Project, row: RunRow) -> bool:
-    if project.store.items(row.name, state=(ItemState.ANSWERED,)):
-        return True
-    return row.status in _RESUMABLE and not any(map(_is_work, project.store.items(row.name)))
 
 
 def _check_pulled(project: Project, row: RunRow) -> None:

@@ -21,7 +21,6 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
 from urllib.parse import urlsplit
 
 from signoff import plugins
@@ -41,7 +40,7 @@ from signoff.remedies import Install, StartRun
 from signoff.runtime.home_folder import VARIABLE
 from signoff.runtime.owner import is_alive
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable
-from signoff.runtime.store_port import RunRow, WorkerRow
+from signoff.runtime.store_port import RunRow
 
 LOG = "worker.log"
 """What a worker that was started in the background prints, in the project's home."""
@@ -164,19 +163,6 @@ def _start_worker(home: Home) -> subprocess.Popen[bytes]:
         )
 
 
-def worker_to_json(worker: WorkerRow) -> dict[str, Any]:
-    """Returns a worker as plain values."""
-    return {
-        "number": worker.number,
-        "host": worker.owner.host_name,
-        "pid": worker.owner.pid,
-        "slots": worker.slots,
-        "running": worker.running,
-        "capabilities": list(worker.capabilities),
-        "started_at": worker.started_at,
-    }
-
-
 AGENT, FOLDER, HOST = "agent:", "folder:", "host:"
 
 RECHECK_SECONDS = 60.0
@@ -248,7 +234,10 @@ TEMPORAL = "temporal"
 
 def open_dispatcher(project: Project) -> Dispatcher:
     """Returns what brings this project's runs to workers; raises `ConfigError`."""
-    return dispatcher_of(project.settings.dispatch, _scope(project))
+    # The scope keeps the runs of several stores apart: their names may be equal.
+    file = project.store.local_file()
+    scope = text_digest(str(file) if file is not None else project.settings.database)[:12]
+    return dispatcher_of(project.settings.dispatch, scope)
 
 
 def dispatcher_of(url: str, scope: str) -> Dispatcher:
@@ -282,9 +271,3 @@ async def announce(project: Project, row: RunRow, *, new: bool = False) -> None:
             await dispatcher.wake(row.name, needs)
     except DispatcherUnavailable as error:
         logging.getLogger("signoff").warning("%s", error)
-
-
-def _scope(project: Project) -> str:
-    """Keeps the runs of several stores apart: their names may be equal."""
-    local = project.store.local_file()
-    return text_digest(str(local) if local is not None else project.settings.database)[:12]

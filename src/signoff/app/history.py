@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -26,7 +26,7 @@ from signoff.core.severity import Severity
 from signoff.core.spend import Spend
 from signoff.core.words import Label
 from signoff.errors import ConfigError, UnknownName, UsageError
-from signoff.exports.run_record import REVIEW_EVENTS, ExportOptions, RunRecord, short_digest
+from signoff.exports.run_record import REVIEW_EVENTS, ExportOptions, short_digest
 from signoff.notation import HistoryFold, RunSnapshot
 from signoff.remedies import ShowRun
 from signoff.review.finding import Finding
@@ -37,11 +37,6 @@ from signoff.runtime.timeline import Decision, Timeline, folded_state, numbered_
 
 if TYPE_CHECKING:
     from signoff.notation import ResumeReport
-
-
-def record_of(project: Project, row: RunRow) -> RunRecord:
-    """Returns everything that is stored about a run, for an export."""
-    return stored_record(project.store, row)
 
 
 def events_of(
@@ -98,7 +93,7 @@ def resume_report(
 def need_review(project: Project, name: str | None) -> tuple[RunRow, ReviewHistory]:
     """Returns a run, by default the latest, and the history of its review."""
     row = project.run(name)
-    history = record_of(project, row).review()
+    history = stored_record(project.store, row).review()
     if history is None:
         raise without_review(row)
     return row, history
@@ -123,7 +118,7 @@ def export(project: Project, format_name: str, run: str | None = None) -> Iterat
     if found is None:
         raise UnknownName("format", format_name, sorted(plugins.paths("exports")))
     return found.write(
-        record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
+        stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
     )
 
 
@@ -136,7 +131,7 @@ def send_trace(project: Project, run: str | None = None) -> int:
     from signoff.observers.otel import OtelExport, otlp_exporters
 
     signals = all_signals(
-        record_of(project, project.run(run)), ExportOptions(project.settings.log_content)
+        stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
     )
     sending = OtelExport(otlp_exporters(None), report=False)
     delivered = sending.deliver(signals)
@@ -184,7 +179,7 @@ def find_finding(
     latest: dict[str, None] = {}
     # Newest first: an identity lasts across runs, and the newest knows what became of it.
     for row in [project.run(run)] if run is not None else list_runs(project):
-        history = record_of(project, row).review()
+        history = stored_record(project.store, row).review()
         if history is None:
             continue
         ids = [each.id for each in history.findings]
@@ -296,19 +291,14 @@ class RunNews:
     """Whether external workers do the work of its agents."""
 
     @property
-    def open_findings(self) -> dict[str, int]:
-        """Open findings by severity, the worst first."""
-        return _counts(list(self.now.open.values()))
-
-    @property
-    def gone_findings(self) -> dict[str, int]:
-        """Findings that were open before and no longer are."""
-        return _counts([s for i, s in self.before.open.items() if i not in self.now.open])
-
-    @property
-    def new_findings(self) -> dict[str, int]:
-        """Findings that were not open before and now are."""
-        return _counts([s for i, s in self.now.open.items() if i not in self.before.open])
+    def findings(self) -> dict[str, dict[str, int]]:
+        """Findings by severity, the worst first: the open ones, and those that are new or gone."""
+        before, now = self.before.open, self.now.open
+        return {
+            "open": _counts(now.values()),
+            "new": _counts(each for name, each in now.items() if name not in before),
+            "gone": _counts(each for name, each in before.items() if name not in now),
+        }
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -346,7 +336,7 @@ def _view(timeline: Timeline, fold: HistoryFold | None) -> NewsState:
     )
 
 
-def _counts(severities: Sequence[Severity]) -> dict[str, int]:
+def _counts(severities: Iterable[Severity]) -> dict[str, int]:
     found = Counter(severities)
     return {each.value: found[each] for each in sorted(found, key=lambda each: each.rank)}
 

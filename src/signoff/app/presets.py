@@ -22,7 +22,7 @@ from signoff.app.home import Home, InitResult, init_home, write_new
 from signoff.app.settings import load_settings
 from signoff.app.trust import all_lines
 from signoff.core.effects import EffectKind
-from signoff.core.events import EffectFinished, EffectStarted, Event, StepFinished
+from signoff.core.events import EffectFinished, EffectStarted, StepFinished
 from signoff.documents.regular_files import translate_write_errors
 from signoff.documents.trust import TrustLine, remember
 from signoff.errors import ConfigError, UnknownName, UsageError, WriteFailed
@@ -234,7 +234,8 @@ def prepare_run(
     own = {name: value for name, value in environment.items() if name != VARIABLE}
     planned = plan(home.root, own, FLOW, {}, command_line=command_line, options={"goal": GOAL})
     project = planned.open(home.root, own)
-    return DemoRun(project, planned, _free_name(project))
+    names = (FLOW if number == 1 else f"{FLOW}-{number}" for number in count(1))
+    return DemoRun(project, planned, next(name for name in names if not project.has_run(name)))
 
 
 async def drive_run(demo: DemoRun, agent: str | None, observers: Sequence[Observer]) -> RunResult:
@@ -256,7 +257,8 @@ def prepare_project(folder: Path) -> Home:
     """Creates the demo project or reuses an existing one; refuses any other non-empty folder."""
     home = Home(folder / FOLDER)
     is_new = not home.path.exists()
-    if folder.exists() and not _is_demo(home) and (not folder.is_dir() or any(folder.iterdir())):
+    is_demo = (home.flows / f"{FLOW}.yaml").is_file()
+    if folder.exists() and not is_demo and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
             f"{folder} exists and is not a demo; choose another folder",
             remedy=PassOption("folder", "DIR"),
@@ -287,13 +289,12 @@ class DieOnce:
 
     def notice(self, notice: Notice) -> None:
         """Kills the process at the end of the first fix."""
-        if isinstance(notice, Recorded) and any(map(_ends_fix, notice.events)):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _ends_fix(event: Event) -> bool:
-    record = event.delta.get("set", {}).get("step") if isinstance(event, StepFinished) else None
-    return isinstance(record, Mapping) and record.get("kind") == "refine"
+        for event in notice.events if isinstance(notice, Recorded) else ():
+            step = (
+                event.delta.get("set", {}).get("step") if isinstance(event, StepFinished) else None
+            )
+            if isinstance(step, Mapping) and step.get("kind") == "refine":
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 def repeated_calls(project: Project, name: str) -> tuple[int, int]:
@@ -314,10 +315,6 @@ def repeated_calls(project: Project, name: str) -> tuple[int, int]:
     return len(finished), again
 
 
-def _is_demo(home: Home) -> bool:
-    return (home.flows / f"{FLOW}.yaml").is_file()
-
-
 def _demo_files(home: Home) -> Iterator[tuple[Path, str]]:
 
     data = files("signoff.demo")
@@ -329,8 +326,3 @@ def _demo_files(home: Home) -> Iterator[tuple[Path, str]]:
         yield home.constraints / each.name, each.read_text("utf-8")
     # Written last: this file marks a complete demo project.
     yield home.flows / f"{FLOW}.yaml", (data / "flow.yaml").read_text("utf-8")
-
-
-def _free_name(project: Project) -> str:
-    names = (FLOW if number == 1 else f"{FLOW}-{number}" for number in count(1))
-    return next(name for name in names if not project.has_run(name))

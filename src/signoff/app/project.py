@@ -14,20 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from signoff import errors as er
 from signoff import plugins
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.next_commands import next_commands, with_file
 from signoff.app.settings import FILE, SCHEME, Settings, database_file, load_settings
 from signoff.app.trust import check_setting, check_stored_target, check_trust, trust_database
 from signoff.documents.python_files import make_importable
-from signoff.errors import (
-    ConfigError,
-    InvalidWorkflow,
-    NotTrusted,
-    Problem,
-    UnknownName,
-    UsageError,
-)
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
@@ -149,7 +142,7 @@ class Project:
     def find_again(self, row: RunRow) -> Target:
         """Returns the workflow of a run, compiled with the options it was started with."""
         if not row.target:
-            raise UsageError(
+            raise er.UsageError(
                 f"run {row.name!r} was started from Python and does not record where its workflow "
                 "is; name it as package.module:NAME",
                 remedy=Resume(row.name, target=True),
@@ -158,12 +151,12 @@ class Project:
         check_stored_target(self.home, self.settings, row.target)
         try:
             return self._resolved(row.target, self.home.root, row)
-        except InvalidWorkflow as error:
+        except er.InvalidWorkflow as error:
             raise self._with_stored_files(error, row) from error
-        except NotTrusted:
+        except er.NotTrusted:
             raise
-        except UsageError as error:
-            raise UsageError(
+        except er.UsageError as error:
+            raise er.UsageError(
                 f"{error}; if the workflow has moved, name it again",
                 remedy=Resume(row.name, target=True),
             ) from error
@@ -189,7 +182,7 @@ class Project:
         """Returns how a run is shown as files."""
         return _layout_of(json.loads(self.store.description(row.id)).get("notation", ""))
 
-    def _with_stored_files(self, error: InvalidWorkflow, row: RunRow) -> InvalidWorkflow:
+    def _with_stored_files(self, error: er.InvalidWorkflow, row: RunRow) -> er.InvalidWorkflow:
         """Returns the error with the location of the files that the run was started with."""
         notation, folder = self.notation_of(row), self.folder(row.name)
         names = notation.definition_files if notation is not None else ()
@@ -197,8 +190,11 @@ class Project:
         if not stored:
             return error
         what = f"has {' and '.join(stored)} as they were when the run started"
-        problems = [*error.problems, Problem(str(folder), what, "copy what is missing from there")]
-        return InvalidWorkflow(error.name, problems)
+        problems = [
+            *error.problems,
+            er.Problem(str(folder), what, "copy what is missing from there"),
+        ]
+        return er.InvalidWorkflow(error.name, problems)
 
     def run(self, name: str | None = None) -> RunRow:
         """Returns a run by name, or the latest one."""
@@ -206,14 +202,14 @@ class Project:
             return self.store.row(name)
         latest = self.store.rows(limit=1)
         if not latest:
-            raise UsageError("there are no runs yet", remedy=StartRun())
+            raise er.UsageError("there are no runs yet", remedy=StartRun())
         return latest[0]
 
     def has_run(self, name: str) -> bool:
         """Tells whether a run of this name exists."""
         try:
             return bool(self.store.row(name))
-        except UnknownName:
+        except er.UnknownName:
             return False
 
     def directory(self) -> RunDirectory:
@@ -335,9 +331,9 @@ def _server_kind(address: str) -> StoreKind:
     kind = plugins.store_kind(name)
     if kind is None:
         valid = ", ".join(f"{each}://" for each in sorted({*plugins.paths("stores"), FILE}))
-        raise ConfigError(f"unsupported kind of database {name!r}; valid: a path, {valid}")
+        raise er.ConfigError(f"unsupported kind of database {name!r}; valid: a path, {valid}")
     return kind
 
 
-def _no_setup() -> UsageError:
-    return UsageError("this database is set up when it is opened; there is nothing to do")
+def _no_setup() -> er.UsageError:
+    return er.UsageError("this database is set up when it is opened; there is nothing to do")

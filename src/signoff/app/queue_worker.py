@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
+from signoff import errors as er
 from signoff.app.hand_over import WorkerCapabilities
 from signoff.app.project import Project
 from signoff.app.run_records import living_workers
@@ -19,19 +20,6 @@ from signoff.app.start import DUE, prepare
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
-from signoff.errors import (
-    DefinitionChanged,
-    HandlerFailed,
-    LeaseLost,
-    NotTrusted,
-    RunBusy,
-    SignoffError,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    UnknownName,
-    WriteFailed,
-)
 from signoff.remedies import Resume
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
@@ -148,7 +136,7 @@ class QueueWorker:
                     if is_over and not self._awaits_time():
                         return
                 await self._next_event(signal)
-            except (StoreBusy, WriteFailed) as error:
+            except (er.StoreBusy, er.WriteFailed) as error:
                 await self._outlast(error)
 
     async def _claim(self, engine: Engine) -> None:
@@ -179,8 +167,7 @@ class QueueWorker:
         # Nothing may fail between a claim and its tasks: the runs would belong to a worker that
         # does not drive them, for as long as it lives.
         for row in engine.claim(self._capabilities.names, self._free_slots):
-            before = self._tasks.get(row.name)
-            driving = self._drive_again(engine, row, before) if before else self._drive(engine, row)
+            driving = self._drive(engine, row, after=self._tasks.get(row.name))
             self._tasks[row.name] = asyncio.create_task(driving)
 
     def _may_claim(self) -> bool:
@@ -209,28 +196,12 @@ class QueueWorker:
         claimed_at = time()
         if len(self._tasks) >= self._slots:
             await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
-        elif signal.is_live():
-            await signal.wait(self._tasks.values(), self._look_seconds)
-            # Every worker hears of every run. When many arrive, one look for several is enough.
-            await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
         else:
-            await self._look_for_changes(signal)
+            await signal.wait(self._tasks.values(), self._look_seconds)
+            if signal.is_live():
+                # Every worker hears of every run. When many arrive, one look for several is enough.
+                await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
         self._reap()
-
-    async def _look_for_changes(self, signal: WorkSignal) -> None:
-        store, time = self._project.store, asyncio.get_running_loop().time
-        before, until = store.changes(), time() + self._look_seconds
-        while time() < until and not signal.is_live():
-            if self._tasks:
-                await asyncio.wait(
-                    self._tasks.values(),
-                    timeout=NEWS_SECONDS,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-            else:
-                await asyncio.sleep(NEWS_SECONDS)
-            if self._reap() or store.changes() != before:
-                return
 
     def _reap(self) -> bool:
         """Forgets the runs that have come to rest; raises what ended a worker's ability to work."""
@@ -248,7 +219,7 @@ class QueueWorker:
                 await self._dispatcher.serve(
                     partial(self._dispatched, engine), self._kinds, self._slots
                 )
-            except (DispatcherUnavailable, StoreBusy, WriteFailed) as error:
+            except (DispatcherUnavailable, er.StoreBusy, er.WriteFailed) as error:
                 # It asks the store what it could drive, and that may be away too.
                 self._warn(str(error))
             await asyncio.sleep(self._sweep_seconds)
@@ -256,11 +227,11 @@ class QueueWorker:
     async def _dispatched(self, engine: Engine, run: str, token: DispatchToken | None) -> Rest:
         """Drives a run until it rests, if the store has something to do for it."""
         if self._stopping:
-            raise RunBusy("this worker stops; another one has to drive the run")
+            raise er.RunBusy("this worker stops; another one has to drive the run")
         if run not in self._tasks:
             try:
                 row = self._project.store.row(run)
-            except UnknownName:
+            except er.UnknownName:
                 return Rest(ended=True)
             if not has_work(self._project, row):
                 return rest_of(self._project, run)
@@ -278,20 +249,17 @@ class QueueWorker:
         kinds = {row.needs for row in rows if row.needs is not None and able.issuperset(row.needs)}
         return [list(kind) for kind in kinds]
 
-    async def _drive_again(self, engine: Engine, row: RunRow, before: asyncio.Task[None]) -> None:
-        """Drives a run that was claimed while the task that drove it before was not over yet."""
-        await before
-        await self._drive(engine, row, is_again=True)
-
     async def _drive(
         self,
         engine: Engine,
         row: RunRow,
         token: DispatchToken | None = None,
         *,
-        is_again: bool = False,
+        after: asyncio.Task[None] | None = None,
     ) -> None:
-        is_refused = False
+        """Drives a run; `after` is the task that drove it before and is not over yet."""
+        is_refused, is_again = False, after is not None
+        await asyncio.gather(*([after] if after is not None else []))
         while True:
             try:
                 # After an error too the run belongs to this worker, so no other one would continue
@@ -305,21 +273,21 @@ class QueueWorker:
                         return
                 await self._drive_once(engine, row, token)
                 return
-            except LeaseLost as error:
+            except er.LeaseLost as error:
                 # Usually another process has taken it. But a server that failed over may have lost
                 # the last commits: then the run is still this worker's, and no one else takes it.
                 self._warn(f"{row.name}: {error}")
                 if self._stopping:
                     return
                 is_again = is_refused = True
-            except (StoreBusy, WriteFailed) as error:
+            except (er.StoreBusy, er.WriteFailed) as error:
                 if self._stopping:
                     # Another worker takes it over: this one must not begin to drive it again.
                     raise
                 is_again = True
                 await self._outlast(error)
 
-    async def _outlast(self, error: StoreError) -> None:
+    async def _outlast(self, error: er.StoreError) -> None:
         """Waits until a server that could not be reached can be; raises for any other store.
 
         All workers lose it together. If each ended, someone would have to start them all again.
@@ -331,7 +299,7 @@ class QueueWorker:
         while True:
             await asyncio.sleep(self._look_seconds)
             # On a thread: it waits for the server, and calls of runs are under way.
-            with suppress(StoreBusy, WriteFailed):
+            with suppress(er.StoreBusy, er.WriteFailed):
                 await asyncio.to_thread(store.changes)
                 self._warn("the database can be reached again")
                 return
@@ -343,34 +311,29 @@ class QueueWorker:
             result = await engine.resume(row.name, workflow, token=token)
             if token is None and self._dispatcher is not None and result.due_at is not None:
                 await self._dispatcher.at(row.name, row.needs or (), result.due_at)
-        except DispatcherUnavailable as error:
+        except (DispatcherUnavailable, er.RunBusy, er.StoreDamaged) as error:
+            # Another process drives it now, or nothing can be recorded about this run.
             self._warn(f"{row.name}: {error}")
-        except RunBusy as error:
-            # Another process drives it now.
+        except er.NotTrusted as error:
             self._warn(f"{row.name}: {error}")
-        except NotTrusted as error:
-            self._warn(f"{row.name}: {error}")
-            with suppress(LeaseLost, RunBusy):
+            with suppress(er.LeaseLost, er.RunBusy):
                 await engine.hold(row.name, "its definition has changed and needs trust")
-        except StoreDamaged as error:
-            # Only this run is concerned, but nothing can be recorded about it.
-            self._warn(f"{row.name}: {error}")
-        except (LeaseLost, StoreError):
+        except (er.LeaseLost, er.StoreError):
             # Nothing can be recorded about it, or about any run.
             raise
-        except SignoffError as error:
+        except er.SignoffError as error:
             await self._fail(engine, row, error)
 
-    async def _fail(self, engine: Engine, row: RunRow, error: SignoffError) -> None:
-        if isinstance(error, DefinitionChanged):
+    async def _fail(self, engine: Engine, row: RunRow, error: er.SignoffError) -> None:
+        if isinstance(error, er.DefinitionChanged):
             # Python loads a module once: this worker may have older code than the run's user.
             hint = "a worker keeps the code it started with, so end it if the code is newer"
-            error = DefinitionChanged(
+            error = er.DefinitionChanged(
                 f"{error}; {hint} (`signoff workers` lists it)", remedy=error.remedies
             )
         self._warn(f"{row.name}: {error}")
         # If another process drives it by now, what becomes of it is decided there.
-        with suppress(LeaseLost, RunBusy):
+        with suppress(er.LeaseLost, er.RunBusy):
             await engine.fail(row.name, error)
 
     def _refuse_deadly(self, row: RunRow) -> None:
@@ -380,7 +343,7 @@ class QueueWorker:
             # the other with it.
             lost = lost_workers(self._project.store, row)
             if lost >= MOST_LOST:
-                raise HandlerFailed(
+                raise er.HandlerFailed(
                     f"{lost} processes ended while they drove this run, at the same place; fix "
                     "what ends them, then resume it",
                     remedy=Resume(row.name),
@@ -419,7 +382,7 @@ def rest_of(project: Project, run: str) -> Rest:
             return Rest(0.0)
         case Status.RUNNING:
             # The dispatcher asks again, more and more rarely.
-            raise RunBusy(f"run {run!r} is driven by another process")
+            raise er.RunBusy(f"run {run!r} is driven by another process")
         case Status.WAITING | Status.PARKED:
             now = project.clock.now()
             return Rest(None if row.due_at is None else max(0.0, row.due_at - now))
@@ -445,24 +408,36 @@ def lost_workers(store: Store, row: RunRow) -> int:
 class WorkSignal:
     """What a worker hears of a store, on its event loop."""
 
-    def __init__(self, is_live: Callable[[], bool], heard: asyncio.Event) -> None:
+    def __init__(self, store: Store, is_live: Callable[[], bool], heard: asyncio.Event) -> None:
+        self._store = store
         self.is_live = is_live
         """Tells whether the store says when there is work; otherwise it has to be asked."""
         self._heard = heard
 
     async def wait(self, tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
-        """Returns when a task is done, the store has notified, or the time is over.
+        """Returns when a task is done, the store has changed, or the time is over.
 
         What it says between two calls is not lost: the next one returns at once.
         """
-        hearing = asyncio.create_task(self._heard.wait())
+        hearing = asyncio.create_task(self._hear())
         try:
-            await asyncio.wait(
+            done, _ = await asyncio.wait(
                 {hearing, *tasks}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             hearing.cancel()
+        if hearing in done:
+            # Raises what kept the store from being asked.
+            hearing.result()
         self._heard.clear()
+
+    async def _hear(self) -> None:
+        before = None if self.is_live() else self._store.changes()
+        while before is not None and not self.is_live():
+            await asyncio.sleep(NEWS_SECONDS)
+            if self._store.changes() != before:
+                return
+        await self._heard.wait()
 
 
 @contextmanager
@@ -474,4 +449,4 @@ def work_signal(store: Store) -> Iterator[WorkSignal]:
         loop.call_soon_threadsafe(heard.set)
 
     with subscribed(store.listener(), [Topic.WORK], hear) as is_live:
-        yield WorkSignal(is_live, heard)
+        yield WorkSignal(store, is_live, heard)

@@ -149,12 +149,16 @@ def _summaries(
             yield row, RunSummary.from_text(stored[row.id])
             continue
         try:
-            summary, head = _summarize(store, row)
+            record = stored_record(store, row)
+            report = partial(_facts, record) if record.report is not None else None
+            summary = summarize((event for _, event in record.events(whole=False)), report)
         except SignoffError as error:
             log.warning("the metrics leave out run %s: %s", row.name, error)
             yield row, None
             continue
         yield row, summary
+        # Up to the commit that was read: later ones make it out of date.
+        head = record.journal[-1].seq if record.journal else 0
         new.append((row.id, head, summary.to_text()))
         if len(new) >= BATCH:
             _store(store, new)
@@ -167,14 +171,6 @@ def _store(store: Store, new: list[tuple[RunId, int, str]]) -> None:
     with suppress(StoreError):
         if new:
             store.keep_summaries(VERSION, new)
-
-
-def _summarize(store: Store, row: RunRow) -> tuple[RunSummary, int]:
-    """Returns a run's summary, and the commit up to which it was computed."""
-    record = stored_record(store, row)
-    events = (event for _, event in record.events(whole=False))
-    report = partial(_facts, record) if record.report is not None else None
-    return summarize(events, report), record.journal[-1].seq if record.journal else 0
 
 
 def _facts(record: RunRecord, state: Mapping[str, Any]) -> Mapping[str, Any]:

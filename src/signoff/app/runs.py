@@ -12,22 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from signoff import errors as er
 from signoff.app.project import Project
 from signoff.app.run_records import live_row, live_rows, stored_statuses
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
 from signoff.documents.regular_files import read_regular
-from signoff.errors import (
-    NameTaken,
-    RunBusy,
-    RunEnded,
-    SignoffError,
-    StoreDamaged,
-    UnknownName,
-    UnreadableFile,
-    UsageError,
-    WriteFailed,
-)
 from signoff.remedies import CancelRun
 from signoff.runtime.owner import is_alive, this_process
 from signoff.runtime.paths import safe_path
@@ -38,15 +28,9 @@ from signoff.store.rundir.files import LARGEST_READ, LATEST
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
     """Returns runs with their current status, newest first."""
-    statuses = [_status(name) for name in status]
-    # Statuses that depend on whether a process lives are not in the database, so more is read and
-    # then chosen.
-    stored = stored_statuses(statuses)
-    # A run whose process died is stored as running, so fewer runs may match than are read.
-    rows = project.store.rows(status=tuple(stored), limit=-1 if Status.RUNNING in stored else limit)
-    current = live_rows(project.store, rows)
-    matching = [row for row in current if not statuses or row.status in statuses]
-    return matching if limit < 0 else matching[:limit]
+    most = limit if limit >= 0 else None
+    chosen = RunFilter(tuple(map(_status, status)))
+    return list(islice(_matching(project, chosen, None, most or _MANY), most))
 
 
 def answered_runs(project: Project) -> set[str]:
@@ -65,34 +49,20 @@ async def cancel(project: Project, name: str | None = None, why: str = "") -> tu
     row = project.run(name)
     if row.status in FINAL and row.status is not Status.CANCELLED:
         how = row.status.value.replace("_", " ")
-        raise RunEnded(f"run {row.name!r} has already ended: {how}")
+        raise er.RunEnded(f"run {row.name!r} has already ended: {how}")
     async with project.engine() as engine:
         return row.name, await engine.cancel(row.name, why or "by the user")
-
-
-def run_to_json(row: RunRow) -> dict[str, Any]:
-    """Returns a run's row as plain values."""
-    return {
-        "run": row.name,
-        "workflow": row.workflow,
-        "status": row.status.value,
-        "step": row.step,
-        "round": row.iteration,
-        "reason": row.reason,
-        "target": row.target,
-        "due_at": row.due_at,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
 
 
 def _status(name: str) -> Status:
     try:
         return Status(name)
     except ValueError:
-        raise UnknownName("status", name, [status.value for status in Status]) from None
+        raise er.UnknownName("status", name, [status.value for status in Status]) from None
 
 
+_MANY = 1_000
+"""Rows to read at once, where all are wanted."""
 _LOOK_AHEAD = 50
 """Rows to read at least, where some may have another status than the stored one."""
 
@@ -132,7 +102,7 @@ def _before(cursor: str) -> RunId | None:
     if not cursor:
         return None
     if not cursor.isdecimal() or not cursor.isascii() or len(cursor) > 18:
-        raise UsageError(f"{cursor!r} is not a cursor; use the one that the page before names")
+        raise er.UsageError(f"{cursor!r} is not a cursor; use the one that the page before names")
     return RunId(int(cursor))
 
 
@@ -186,7 +156,7 @@ def catch_up(
         directory = project.directory()
         if repair or not directory.is_current(row):
             directory.catch_up(row.name)
-    except (SignoffError, OSError) as error:
+    except (er.SignoffError, OSError) as error:
         warn(f"the directory of run {row.name} is not up to date: {error}")
 
 
@@ -214,11 +184,13 @@ def read_file(project: Project, run: str, path: str) -> bytes:
     try:
         content = read_regular(file, LARGEST_READ)
     except (FileNotFoundError, NotADirectoryError):
-        raise UnknownName("file", path, [each.path for each in list_files(project, run)]) from None
+        raise er.UnknownName(
+            "file", path, [each.path for each in list_files(project, run)]
+        ) from None
     except OSError as error:
-        raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
+        raise er.UnreadableFile(f"cannot read {path}: {error.strerror}") from error
     if len(content) > LARGEST_READ:
-        raise UnreadableFile(f"{path} is larger than {LARGEST_READ // 2**20} MiB")
+        raise er.UnreadableFile(f"{path} is larger than {LARGEST_READ // 2**20} MiB")
     return content
 
 
@@ -255,7 +227,7 @@ def age_in_seconds(text: str) -> int:
     """Returns how long an age such as `12h`, `30d` or `8w` is; raises `UsageError`."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is not an age; write 12h, 30d or 8w")
+        raise er.UsageError(f"{text!r} is not an age; write 12h, 30d or 8w")
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -264,7 +236,7 @@ def named_runs(project: Project, names: Sequence[str]) -> list[RunRow]:
     rows = [current_row(project, project.store.row(name)) for name in dict.fromkeys(names)]
     for row in rows:
         if row.status is Status.RUNNING:
-            raise UsageError(
+            raise er.UsageError(
                 f"run {row.name!r} is running, so it is not deleted", remedy=CancelRun(row.name)
             )
     return rows
@@ -294,14 +266,14 @@ def delete_runs(project: Project, rows: Sequence[RunRow]) -> None:
 def back_up(project: Project, file: Path) -> DatabaseCopy:
     """Copies the database to a new file while runs may be using it; raises `UsageError`."""
     if file.exists():
-        raise UsageError(f"{file} exists already; name a new file")
+        raise er.UsageError(f"{file} exists already; name a new file")
     try:
         runs = project.store.backup(file)
         return DatabaseCopy(file, runs, file.stat().st_size)
     except FileExistsError:
-        raise UsageError(f"{file} exists already; name a new file") from None
+        raise er.UsageError(f"{file} exists already; name a new file") from None
     except OSError as error:
-        raise WriteFailed(f"cannot write {file}: {error.strerror or error}") from error
+        raise er.WriteFailed(f"cannot write {file}: {error.strerror or error}") from error
 
 
 DAY_SECONDS = 86400.0
@@ -311,23 +283,6 @@ def spending(project: Project, days: float) -> tuple[float, list[LedgerTotal]]:
     """Returns since when, and what runs that changed in the last days have cost in all."""
     since = max(0.0, project.clock.now() - days * DAY_SECONDS)
     return since, project.store.ledger_totals(since)
-
-
-def total_to_json(total: LedgerTotal) -> dict[str, Any]:
-    """Returns one line of the sum; what some call did not report is null, next to what is known."""
-    return {
-        "workflow": total.workflow,
-        "agent": total.agent,
-        "model": total.model or None,
-        "runs": total.runs,
-        "calls": total.calls,
-        "tokens_in": None if total.unknown_tokens else total.tokens_in,
-        "tokens_cached": None if total.unknown_cached else total.tokens_cached,
-        "tokens_out": None if total.unknown_tokens else total.tokens_out,
-        "usd": None if total.unknown_usd else total.usd,
-        "known_usd": total.usd,
-        "known_tokens": total.tokens_in + total.tokens_out,
-    }
 
 
 # A move that is killed at any point can be started again and finishes what it began: the port of
@@ -382,7 +337,7 @@ def move_runs(
     for name in at_rest if names is None else dict.fromkeys(names):
         try:
             moved.append(move_run(project.store, target, name, address))
-        except RunBusy:
+        except er.RunBusy:
             # Of all runs, one may have been started meanwhile.
             if names is not None:
                 raise
@@ -396,14 +351,14 @@ def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
     """Moves one run; raises `RunBusy` if a process drives it, `NameTaken` if the target has one."""
     try:
         row = source.row(name)
-    except UnknownName:
+    except er.UnknownName:
         # An earlier mover was killed after the old store gave the run up: it only has to arrive.
         if target.transfer().staged(name) is None:
             raise
         return _admit(target, name, [])
     if live_row(source, row).status is Status.RUNNING:
         problem = f"run {name!r} is running, so it is not moved; wait until it rests"
-        raise RunBusy(problem, remedy=CancelRun(name))
+        raise er.RunBusy(problem, remedy=CancelRun(name))
     # Looked up before the run is taken, because a refused move must not disturb it.
     _refuse_taken(target, name)
     with _held(source, row) as fence:
@@ -421,9 +376,9 @@ def public_address(address: str) -> str:
 def _refuse_taken(target: Store, name: str) -> None:
     try:
         target.row(name)
-    except UnknownName:
+    except er.UnknownName:
         return
-    raise NameTaken(f"run {name!r} already exists in the other store; delete or rename one")
+    raise er.NameTaken(f"run {name!r} already exists in the other store; delete or rename one")
 
 
 @contextmanager
@@ -444,25 +399,25 @@ def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -
         document = copy.to_text()
         target.transfer().stage(row.name, document)
         if target.transfer().staged(row.name) != document:
-            raise StoreDamaged(f"the other store did not keep run {row.name!r} as it was sent")
+            raise er.StoreDamaged(f"the other store did not keep run {row.name!r} as it was sent")
         # Someone may answer a request while it is copied; then it is copied again.
         if source.transfer().retire(row.id, fence, copy.requests, public_address(address)):
             return [item.id for item in copy.items]
         if source.row(row.name).fence != fence:
-            raise RunBusy(f"another process has taken run {row.name!r}; it was not moved")
+            raise er.RunBusy(f"another process has taken run {row.name!r}; it was not moved")
 
 
 def _admit(target: Store, name: str, numbers: list[int]) -> MovedRun:
     document = target.transfer().staged(name)
     if document is None:
-        raise UsageError(f"run {name!r} is being moved by another process")
+        raise er.UsageError(f"run {name!r} is being moved by another process")
     target.transfer().admit(name)
     sent = parse_copy(document)
     # From now on it is a run like any other there, and may continue while it is compared.
     arrived = read_copy(target, target.row(name))
     same_journal = arrived.journal[: len(sent.journal)] == sent.journal
     if not same_journal or not sent.blobs.items() <= arrived.blobs.items():
-        raise StoreDamaged(f"run {name!r} is not in the other store as it was sent; report this")
+        raise er.StoreDamaged(f"run {name!r} is not in the other store as it was sent; report this")
     old = [*numbers, *[None] * (len(sent.items) - len(numbers))]
     pending = tuple(
         (before, item.id)

@@ -9,9 +9,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from signoff.app.answering import answer_to_json, request_to_json
-from signoff.app.history import events_of, record_of, resume_report
+from signoff.app.history import events_of, resume_report
 from signoff.app.next_commands import next_command, with_file
 from signoff.app.project import Project
+from signoff.app.run_records import stored_record
 from signoff.app.runs import current_row
 from signoff.core import events as ev
 from signoff.core.events import ANY_AGENT
@@ -24,7 +25,7 @@ from signoff.remedies import Remedy, Resume
 from signoff.runtime.narration import LogLine, Narrator, Weight, describe_answer
 from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import InboxItem, Owner, RunRow
-from signoff.runtime.timeline import StepVisit, Timeline
+from signoff.runtime.timeline import Timeline
 from signoff.store.rundir.layout import EndView
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ class RunDetails:
     row: RunRow
     timeline: Timeline
     inbox: tuple[InboxItem, ...]
-    requests: tuple[dict[str, Any], ...]
+    requests: tuple[Mapping[str, Any], ...]
     """The inbox as plain values, each with the commands that answer it."""
     folder: Path
     notation_report: RunReport | None = None
     """What the run's notation reports about it."""
     end: EndView | None = None
     """What the run leaves to its user, if it has ended and its notation shows that."""
-    answered: tuple[dict[str, Any], ...] = ()
+    answered: tuple[Mapping[str, Any], ...] = ()
     """Requests whose answers the run has not used yet, as plain values."""
     progress: ResumeReport | None = None
     """Where the run continues, if it has not ended and its notation can say."""
@@ -103,36 +104,30 @@ class RunDetails:
         return {**files, "passed": end.passed, **end.facts}
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as plain values."""
+        """Returns the report as plain values: a `RunDocument`, and what its notation reports."""
+        # Most commands print no documents, and need not load their types.
+        from signoff.app import documents as docs
+
         row, line, stop, driver = self.row, self.timeline, self.stop_reason, self.driver
         error = error_of(row.status, stop)
         return {
-            "run": row.name,
-            "workflow": row.workflow,
-            "status": row.status.value,
-            "reason": row.reason,
+            **docs.run_info(row),
             "stop_reason": stop.to_json() if stop is not None else None,
             "error": error.to_json() if error is not None else None,
             "remedies": [each.to_json() for each in self.remedies],
-            "step": row.step,
-            "round": row.iteration,
             "params": line.state.params,
             "inbox": list(self.requests),
             "decisions": [asdict(decision) for decision in line.decisions],
             "spend": spend_to_json(line.spend),
             "limits": line.state.limits.to_json(),
-            "steps": [visit_to_json(visit) for visit in line.visits],
-            "ledger": [entry_to_json(entry) for entry in self.ledger],
-            "target": row.target,
+            "steps": [*map(docs.step_document, line.visits)],
+            "ledger": [*map(docs.ledger_line, self.ledger)],
             "definition": row.definition,
             "directory": str(self.folder),
             "result": self.result,
-            "created_at": row.created_at,
-            "updated_at": row.updated_at,
-            "due_at": row.due_at,
             "owner": row.owner,
             "driver": {"host": driver.host_name, "pid": driver.pid} if driver else None,
-            **({"progress": self.progress.facts} if self.progress is not None else {}),
+            "progress": self.progress.facts if self.progress is not None else None,
             **(self.notation_report.facts if self.notation_report else {}),
         }
 
@@ -144,7 +139,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
     # at all.
     inbox = project.store.items(row.name)
     answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
-    record = record_of(project, row)
+    record = stored_record(project.store, row)
     timeline, review = record.folded()
     state = timeline.state
     if row.status is not Status.RUNNING:
@@ -176,36 +171,6 @@ def spend_to_json(spend: Spend) -> dict[str, Any]:
         "known_usd": spend.known_usd,
         "known_cached": spend.known_cached,
         "seconds": round(spend.seconds, 3),
-    }
-
-
-def visit_to_json(visit: StepVisit) -> dict[str, Any]:
-    """Returns a step that was entered; its outcome is null while it is running."""
-    return {
-        "step": visit.step,
-        "times": visit.visit,
-        "round": visit.iteration,
-        "outcome": visit.outcome.value if visit.outcome else None,
-        "started_at": visit.started_at,
-        "seconds": round(visit.seconds, 3),
-        "attempts": visit.attempts,
-        "effects": dict(visit.effects),
-        "error": visit.error or None,
-    }
-
-
-def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
-    """Returns what one agent cost one step."""
-    return {
-        "step": entry.step,
-        "agent": entry.agent,
-        "model": entry.model or None,
-        "calls": entry.calls,
-        "tokens": None if entry.unknown_tokens else entry.tokens_in + entry.tokens_out,
-        "tokens_in": None if entry.unknown_tokens else entry.tokens_in,
-        "tokens_cached": None if entry.unknown_cached else entry.tokens_cached,
-        "tokens_out": None if entry.unknown_tokens else entry.tokens_out,
-        "usd": None if entry.unknown_usd else entry.usd,
     }
 
 

@@ -18,13 +18,7 @@ from signoff.core.digest import digest
 from signoff.core.events import EffectFinished
 from signoff.core.requests import ItemState, approves, needs_presence
 from signoff.errors import SignatureRefused
-from signoff.passkeys.keys import (
-    Passkey,
-    approval_challenge,
-    check_stored,
-    check_trust,
-    read_passkeys,
-)
+from signoff.passkeys import keys as pk
 from signoff.runtime.store_port import InboxItem, RunRow
 
 _GIVEN = (ItemState.ANSWERED, ItemState.USED)
@@ -58,7 +52,7 @@ def check_approvals(
 ) -> list[ApprovalCheck]:
     """Checks every approval of a run, or of the latest one; `keys` is another file of passkeys."""
     row = project.run(run)
-    passkeys = read_passkeys(project.home.passkeys if keys is None else keys)
+    passkeys = pk.read_passkeys(project.home.passkeys if keys is None else keys)
     replies = _replies(project, row)
     given = (
         _Given(
@@ -99,7 +93,7 @@ def _replies(project: Project, row: RunRow) -> dict[tuple[str, Any], Mapping[str
     }
 
 
-def _check(given: _Given, passkeys: Sequence[Passkey]) -> ApprovalCheck:
+def _check(given: _Given, passkeys: Sequence[pk.Passkey]) -> ApprovalCheck:
     item, value = given.item, given.answer.get("value")
     by, at = item.answered_by or "", item.answered_at or 0.0
     required = needs_presence(given.form, value)
@@ -112,11 +106,11 @@ def _check(given: _Given, passkeys: Sequence[Passkey]) -> ApprovalCheck:
                 raise SignatureRefused("it has no signature, and needs one")
             return found
         passkey = _signer(passkeys, signature)
-        check_trust(passkeys, passkey)
+        pk.check_trust(passkeys, passkey)
         # The number that the request had when it was signed: a run that moves to another store
         # gets new ones, and its signatures stay valid.
-        challenge = approval_challenge(item, given.answer, by, signature.get("request"))
-        check_stored(signature, passkey, challenge)
+        challenge = pk.approval_challenge(item, given.answer, by, signature.get("request"))
+        pk.check_stored(signature, passkey, challenge)
     except SignatureRefused as error:
         return replace(found, problem=str(error))
     origin = str(signature["origin"])
@@ -137,7 +131,7 @@ def _check_record(given: _Given) -> None:
         raise SignatureRefused("the run continued with another answer than the one that is stored")
 
 
-def _signer(passkeys: Sequence[Passkey], signature: Mapping[str, Any]) -> Passkey:
+def _signer(passkeys: Sequence[pk.Passkey], signature: Mapping[str, Any]) -> pk.Passkey:
     identity = signature.get("credential")
     found = next((each for each in passkeys if each.credential == identity), None)
     if found is None:

@@ -11,14 +11,8 @@ from typing import Any
 from signoff import plugins
 from signoff.agents.base import Health
 from signoff.agents.kinds import MANUAL
-from signoff.app.agents import (
-    find_not_ready,
-    known_agents,
-    refuse_unfit,
-    unknown_kinds,
-    unknown_options,
-    unusable_files,
-)
+from signoff.app import agents as agent_checks
+from signoff.app import targets
 from signoff.app.answering import record_file_answers, refuse_worker
 from signoff.app.history import load_state
 from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
@@ -26,18 +20,6 @@ from signoff.app.observers import observer_problems
 from signoff.app.project import WORKER_VARIABLE, Project, open_project, open_store
 from signoff.app.runs import Warn, catch_up
 from signoff.app.settings import Settings, command_line_limits, database_file, load_settings
-from signoff.app.targets import (
-    AGENT,
-    REVIEW,
-    Catalog,
-    Target,
-    catalog,
-    compile_context,
-    default_agent,
-    portable_options,
-    resolve,
-    stored_options,
-)
 from signoff.app.trust import check_stored_target, check_trust
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
@@ -59,7 +41,7 @@ from signoff.runtime.store_port import RunRow
 class StartPlan:
     """Everything a run would start with."""
 
-    target: Target
+    target: targets.Target
     params: Mapping[str, Any]
     limits: Limits
     """The limits that would apply."""
@@ -103,7 +85,7 @@ class StartPlan:
         """
 
         asked, root = self.asked_agents(switch), self.code_root or self.home.root
-        return find_not_ready(self.settings.agents, asked, root)
+        return agent_checks.find_not_ready(self.settings.agents, asked, root)
 
     def asked_agents(self, switch: Mapping[str, str] | None = None) -> list[Ask]:
         """Returns the agents of the settings that a run would ask."""
@@ -120,13 +102,13 @@ class StartPlan:
     def asks_chosen_agent(self) -> bool:
         """Whether the workflow itself asks the agent that the user wants where it names none."""
 
-        return AGENT in self.target.workflow.source.get("given", {})
+        return targets.AGENT in self.target.workflow.source.get("given", {})
 
     @property
     def default_agent(self) -> str:
         """The agent that is asked where none is named."""
 
-        return default_agent(self.settings.agents)
+        return targets.default_agent(self.settings.agents)
 
     @property
     def roles(self) -> dict[str, str]:
@@ -142,7 +124,11 @@ class StartPlan:
         The empty name stands for the default agent. Raises `UnknownName` for a name on either side.
         """
         switch = {name or self.default_agent: other for name, other in named.items()}
-        known = (*known_agents(self.settings.agents), *self.roles, *self.target.workflow.agents)
+        known = (
+            *agent_checks.known_agents(self.settings.agents),
+            *self.roles,
+            *self.target.workflow.agents,
+        )
         for name in (*switch, *switch.values()):
             if name not in known:
                 raise UnknownName("agent", name, dict.fromkeys(known))
@@ -184,7 +170,7 @@ def with_roles(switch: Mapping[str, str], roles: Mapping[str, str]) -> dict[str,
 
 async def start(
     project: Project,
-    target: Target,
+    target: targets.Target,
     params: Mapping[str, Any],
     *,
     name: str | None = None,
@@ -223,14 +209,14 @@ def plan(
     # Nothing of the project is imported or asked before its user trusts it.
     check_trust(home, settings)
     if problems := [
-        *unknown_options(settings, home.root),
+        *agent_checks.unknown_options(settings, home.root),
         *observer_problems(settings, home.root),
     ]:
         raise ConfigError("\n".join(map(str, problems)))
-    context = replace(compile_context(home, settings, options, cwd=cwd), agent=agent)
+    context = replace(targets.compile_context(home, settings, options, cwd=cwd), agent=agent)
     if agent and agent not in (context.agent_names or ()):
         raise UsageError(str(UnknownName("agent", agent, context.agent_names or ())))
-    found = resolve(target, cwd, context, settings.workflows)
+    found = targets.resolve(target, cwd, context, settings.workflows)
     values = found.workflow.bind({**found.workflow.taken(earlier or {}), **params})
     file = database_file(settings.database, home.path)
     if name is not None and (file is None or file.exists()):
@@ -239,7 +225,15 @@ def plan(
     # Whoever starts the run pays for it, so their limits go before those of the workflow's author.
     own_limits = command_line_limits(settings)
     limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
-    warnings = tuple(map(str, (*unknown_kinds(settings), *unusable_files(settings, home.root))))
+    warnings = tuple(
+        map(
+            str,
+            (
+                *agent_checks.unknown_kinds(settings),
+                *agent_checks.unusable_files(settings, home.root),
+            ),
+        )
+    )
     return StartPlan(found, values, limits, own_limits, home, settings, warnings)
 
 
@@ -267,7 +261,10 @@ def plan_again(
                 remedy=StartRun(),
             )
         check_stored_target(project.home, project.settings, row.target)
-        state, stored = load_state(project, row), stored_options(project.store.description(row.id))
+        state, stored = (
+            load_state(project, row),
+            targets.stored_options(project.store.description(row.id)),
+        )
     limits = {f"limits.{key}": str(value) for key, value in state.limits.to_json().items()}
     planned = plan(
         root,
@@ -276,7 +273,7 @@ def plan_again(
         params,
         name=name,
         command_line={**limits, **(command_line or {})},
-        options={**stored, **portable_options(options or {}, cwd, root)},
+        options={**stored, **targets.portable_options(options or {}, cwd, root)},
         agent=agent,
         earlier=state.params,
     )
@@ -305,10 +302,10 @@ class StartRequest:
     limits: Mapping[str, Any]
 
 
-def startable(cwd: Path, environment: Mapping[str, str]) -> Catalog:
+def startable(cwd: Path, environment: Mapping[str, str]) -> targets.Catalog:
     """Returns the workflows that can be started from a folder."""
     home = expected_home(cwd, environment)
-    return catalog(home, load_settings(home, environment))
+    return targets.catalog(home, load_settings(home, environment))
 
 
 def plan_named(
@@ -335,7 +332,7 @@ def _plan(
     limits = {name: str(value) for name, value in request.limits.items()}
     # The catalog is read for each call: a workflow that was just installed can be started at once.
     entry = startable(cwd, environment).find(request.workflow, cwd)
-    if entry.target == REVIEW:
+    if entry.target == targets.REVIEW:
         if request.params:
             raise UsageError("a review has options and no parameters")
         planner = next(each.review for each in plugins.notations() if each.review)
@@ -343,13 +340,19 @@ def _plan(
         return planned
     root = expected_home(cwd, environment).root
     _check_options(request.options, root, cwd, agent=agent)
+    # Files are seen from the folder of whoever asks.
+    paths = {each.name for each in plugins.options_of("run") if each.kind is OptionKind.FILE}
+    options = {
+        name: str(cwd / value) if name in paths else value
+        for name, value in request.options.items()
+    }
     return plan(
         root,
         environment,
         entry.target,
         request.params,
         command_line={f"limits.{name}": value for name, value in limits.items()},
-        options={**request.options, **_files(request.options, cwd)},
+        options=options,
     )
 
 
@@ -370,14 +373,6 @@ def _check_options(options: Mapping[str, Any], root: Path, cwd: Path, *, agent: 
             raise UsageError(
                 f"the option {name!r} must name a file of the project; {value!r} is none"
             )
-
-
-def _files(options: Mapping[str, Any], cwd: Path) -> dict[str, str]:
-    """Returns the options that name files, independent of the folder they are seen from."""
-    kinds = {each.name: each.kind for each in plugins.options_of("run")}
-    return {
-        name: str(cwd / value) for name, value in options.items() if kinds[name] is OptionKind.FILE
-    }
 
 
 def _inside(path: Path, root: Path) -> bool:
@@ -489,22 +484,24 @@ def _with_roles(
         return {}
 
     roles = {**project.default_roles, **project.settings.roles}
-    known = {*known_agents(project.settings.agents), *project.agents, *roles, *workflow.agents}
-    asked = asks_of(workflow, load_state(project, row).params)
+    known = {
+        *agent_checks.known_agents(project.settings.agents),
+        *project.agents,
+        *roles,
+        *workflow.agents,
+    }
+    state = load_state(project, row)
+    asked = asks_of(workflow, state.params)
     replaced = [each._replace(agent=switch[each.agent]) for each in asked if each.agent in switch]
     # Found now and not when the step asks: by then others have been paid for.
-    refuse_unfit(project.settings.agents, replaced)
+    agent_checks.refuse_unfit(project.settings.agents, replaced)
+    # A workflow may ask an agent that no settings name, and its error may have stopped the run.
+    error = error_of(state.status, state.stop_reason)
+    known |= {ANY_AGENT, *([error.agent] if error is not None else [])}
     for agent in switch:
-        if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):
+        if agent not in known:
             warn(f"unknown agent or role {agent!r}; only steps that name it are switched")
     return with_roles(switch, roles)
-
-
-def _failed_agent(project: Project, row: RunRow) -> str:
-    """Returns the agent whose error stopped the run: a workflow may ask one no settings name."""
-    state = load_state(project, row)
-    error = error_of(state.status, state.stop_reason)
-    return error.agent if error is not None else ""
 
 
 def prepare(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:

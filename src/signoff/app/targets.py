@@ -23,30 +23,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signoff import plugins
+from signoff import discovery, plugins
+from signoff.agents import kinds
 from signoff.agents.base import KnownAgent
-from signoff.agents.kinds import (
-    AUTO,
-    BUNDLED,
-    DEFAULT_AGENT,
-    PROGRAMS,
-    bundled_program,
-    missing_key,
-)
 from signoff.app.agents import build_agents, known_agents
 from signoff.app.home import Home, expected_home
 from signoff.app.settings import Settings, load_settings
 from signoff.app.trust import trust_of
 from signoff.core.workflow import Workflow
-from signoff.discovery import (
-    NAME,
-    Discovery,
-    discover_files,
-    load_module,
-    locate_module,
-    python_files,
-    source_files,
-)
 from signoff.documents.python_files import import_file, import_named, make_importable
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.notation import YAML_SUFFIXES, CompileContext, Notation, OptionKind
@@ -80,7 +64,7 @@ def compile_context(
     trust = trust_of(home, settings)
     trust("")
     known = _known(settings, agents or {})
-    found = [name for name in PROGRAMS if known[name].configured or _is_installed(name)]
+    found = [name for name in kinds.PROGRAMS if known[name].configured or _is_installed(name)]
     return CompileContext(
         root=home.root,
         home=home.path,
@@ -88,10 +72,12 @@ def compile_context(
         settings=settings.sections,
         workflows=settings.workflows,
         agents=known,
-        default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
+        default_agent=kinds.DEFAULT_AGENT if kinds.DEFAULT_AGENT in found else kinds.AUTO,
         installed=found,
         without_key=[
-            name for name, each in known.items() if missing_key(each.kind, each.options, os.environ)
+            name
+            for name, each in known.items()
+            if kinds.missing_key(each.kind, each.options, os.environ)
         ],
         agent_names=sorted(known),
         trust=trust,
@@ -101,8 +87,8 @@ def compile_context(
 
 def default_agent(available: Collection[str]) -> str:
     """Returns the agent for requests that name none; those that are configured are `available`."""
-    there = DEFAULT_AGENT in available or _is_installed(DEFAULT_AGENT)
-    return DEFAULT_AGENT if there else AUTO
+    there = kinds.DEFAULT_AGENT in available or _is_installed(kinds.DEFAULT_AGENT)
+    return kinds.DEFAULT_AGENT if there else kinds.AUTO
 
 
 def stored_context(description: str, now: CompileContext) -> CompileContext:
@@ -158,12 +144,6 @@ def compile_path(path: Path, context: CompileContext) -> Workflow:
     return _compiled(compiler, file, file.name, notation, context)
 
 
-def compile_named(notation: Notation, name: str, context: CompileContext) -> Workflow:
-    """Returns the workflow that a notation has under a name."""
-    target = f"{notation.scheme}:{name}"
-    return _compiled(plugins.load(notation.resolve), name, target, notation, context)
-
-
 def named_by_notations(context: CompileContext) -> dict[str, list[Notation]]:
     """Returns the notations that can run something by a name alone, by that name."""
     names: dict[str, list[Notation]] = {}
@@ -195,12 +175,6 @@ def notation_of(file: SourceFile) -> Notation:
     if file.path.suffix not in YAML_SUFFIXES:
         return able[0]
     return _recognized(file, able)
-
-
-def is_recognized(file: SourceFile) -> bool:
-    """Whether a YAML file names its notation, or one recognizes it."""
-    content = file.content if isinstance(file.content, dict) else {}
-    return KEY in content or any(each.recognize(content) for each in plugins.notations())
 
 
 def refuse_options(target: str, options: Mapping[str, Any], notation: Notation | None) -> None:
@@ -260,7 +234,7 @@ def portable_path(path: Path, root: Path) -> str:
 def _is_installed(name: str) -> bool:
     """Tells whether an agent's program is on PATH or bundled with an installed package."""
     # Asked of a table: loading the agents to ask them takes longer than reading a flow.
-    return bool(shutil.which(name) or bundled_program(BUNDLED.get(name, ())))
+    return bool(shutil.which(name) or kinds.bundled_program(kinds.BUNDLED.get(name, ())))
 
 
 def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgent]:
@@ -330,10 +304,11 @@ def resolve(
         # a longer path.
         for notation in plugins.notations():
             if notation.scheme == match["scheme"]:
-                return Target(compile_named(notation, match["name"], context), target)
+                resolver, name = plugins.load(notation.resolve), match["name"]
+                return Target(_compiled(resolver, name, target, notation, context), target)
     if match := _PYTHON_FILE.fullmatch(target):
         path = _existing(cwd / Path(match["path"]).expanduser())
-        name = match["name"] or NAME
+        name = match["name"] or discovery.NAME
         refuse_options(target, context.options, None)
         workflow = _find_in_module(import_file(path), name, path.name)
         return Target(workflow, _location(path, context.root, name))
@@ -384,10 +359,12 @@ def _existing(path: Path) -> Path:
 
 
 def _is_workflow(path: Path) -> bool:
-    """Whether a notation recognizes a YAML file; most YAML files are something else."""
+    """Whether a YAML file names its notation, or one recognizes it; most are something else."""
     from signoff.documents.source_file import SourceFile
 
-    return is_recognized(SourceFile(path))
+    content = SourceFile(path).content
+    fields = content if isinstance(content, dict) else {}
+    return KEY in fields or any(each.recognize(fields) for each in plugins.notations())
 
 
 def _is_file(path: Path) -> bool:
@@ -424,7 +401,7 @@ def _find_in_module(module: ModuleType, name: str, origin: str) -> Workflow:
     raise UnknownName(f"workflow in {origin}", name, [f"{origin}:{n}" for n in known])
 
 
-def discover(context: CompileContext, searched: Sequence[str] = ()) -> Discovery:
+def discover(context: CompileContext, searched: Sequence[str] = ()) -> discovery.Discovery:
     """Searches the home's flows and the configured folders and modules."""
     # Options are for the one workflow that is run, not for all that are found.
     context = replace(context, options={}, check_only=True)
@@ -434,12 +411,12 @@ def discover(context: CompileContext, searched: Sequence[str] = ()) -> Discovery
     if files:
         context.trust("flows")
     for source in searched:
-        files.extend(source_files(source, context.root, problems))
+        files.extend(discovery.source_files(source, context.root, problems))
 
     def load(path: Path) -> Workflow | None:
-        return load_module(path) if path.suffix == ".py" else compile_path(path, context)
+        return discovery.load_module(path) if path.suffix == ".py" else compile_path(path, context)
 
-    return discover_files(files, problems, load)
+    return discovery.discover_files(files, problems, load)
 
 
 def _flow_files(folder: Path) -> list[Path]:
@@ -447,7 +424,7 @@ def _flow_files(folder: Path) -> list[Path]:
     notations = plugins.notations() if folder.is_dir() else ()
     suffixes = {suffix for each in notations for suffix in each.suffixes}
     others = (path for path in sorted(folder.rglob("*")) if path.suffix in suffixes)
-    return [*python_files(folder), *others]
+    return [*discovery.python_files(folder), *others]
 
 
 # Surfaces that run workflows for others take only what the catalog lists: any other file or module
@@ -455,8 +432,8 @@ def _flow_files(folder: Path) -> list[Path]:
 
 REVIEW = "review"
 """The name under which files that exist are reviewed, unless a workflow has it."""
-_IN_FILE = re.compile(rf"(?P<path>.+?)(?::{NAME})?")
-_IN_MODULE = re.compile(rf"(?P<module>[A-Za-z_][\w.]*):{NAME}")
+_IN_FILE = re.compile(rf"(?P<path>.+?)(?::{discovery.NAME})?")
+_IN_MODULE = re.compile(rf"(?P<module>[A-Za-z_][\w.]*):{discovery.NAME}")
 
 
 class CatalogEntry(NamedTuple):
@@ -519,7 +496,7 @@ class Catalog(NamedTuple):
     def _defined_in(self, target: str, cwd: Path) -> list[CatalogEntry]:
         files: list[Path] = []
         if match := _IN_MODULE.fullmatch(target):
-            files += filter(None, [locate_module(match["module"])])
+            files += filter(None, [discovery.locate_module(match["module"])])
         if match := _IN_FILE.fullmatch(target):
             files += _resolved(cwd, match["path"])
         return [each for each in self.entries if each.path is not None and each.path in files]
@@ -541,7 +518,11 @@ def catalog(home: Home, settings: Settings, agents: Mapping[str, Agent] | None =
     context = compile_context(home, settings, agents=agents, check_only=True)
     entries, problems = _known_names(context, settings.workflows)
     if all(each.name != REVIEW for each in entries):
-        entries = (*entries, *_file_reviews())
+        # The review of files that exist needs no definition.
+        about = "Review files or a change until they are clean."
+        able = next((each for each in plugins.notations() if each.review), None)
+        if able is not None:
+            entries = (*entries, CatalogEntry(REVIEW, REVIEW, about, able.label, own=False))
     ordered = sorted(entries, key=lambda entry: (not entry.own, entry.kind, entry.name))
     return Catalog(tuple(ordered), problems)
 
@@ -552,7 +533,7 @@ def _known_names(context: CompileContext, searched: Sequence[str]) -> Catalog:
     entries = []
     for each in found.found:
         location = portable_path(each.path, context.root)
-        target = f"{location}:{NAME}" if each.path.suffix == ".py" else location
+        target = f"{location}:{discovery.NAME}" if each.path.suffix == ".py" else location
         name, about, kind = each.workflow.name, each.workflow.description, each.workflow.notation
         entries.append(CatalogEntry(name, target, about, _kind(kind), own=True, path=each.path))
     shipped = shipped_targets()
@@ -563,13 +544,6 @@ def _known_names(context: CompileContext, searched: Sequence[str]) -> Catalog:
             own = bool(notation.shipped) and target not in shipped
             entries.append(CatalogEntry(name, target, "", notation.label, own))
     return Catalog(tuple(entries), found.problems)
-
-
-def _file_reviews() -> list[CatalogEntry]:
-    """Returns the review of files that exist, which needs no definition."""
-    about = "Review files or a change until they are clean."
-    able = [each for each in plugins.notations() if each.review]
-    return [CatalogEntry(REVIEW, REVIEW, about, each.label, own=False) for each in able[:1]]
 
 
 def _kind(notation: str) -> str:

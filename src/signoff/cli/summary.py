@@ -124,7 +124,8 @@ _EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.answered[:SHOWN_REQUESTS]:
-        yield f"#{request['number']} {request_word(request)}: {describe_answer(request['answer'])}"
+        words = describe_answer(request["answer"] or {})
+        yield f"#{request['number']} {request_word(request)}: {words}"
     if report.answered:
         rest = " (or answer the rest first)" if report.requests else ""
         yield f"to continue with these answers{rest}, run: signoff resume {report.row.name}"

@@ -1,4 +1,4 @@
-"""What the tools answer: plain values with the schemas that clients get, and runs as text.
+"""What the tools answer: the news of a run as plain values, and its parts as text.
 
 Fields without news are left out: an agent pays for every token of every answer.
 """
@@ -6,17 +6,17 @@ Fields without news are left out: an agent pays for every token of every answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from signoff.app.answering import find_item, title_of
-from signoff.app.history import RunNews, form_of, load_state, need_review
+from signoff.app.documents import ledger_line
+from signoff.app.history import RunNews, artifact, changes, form_of, load_state, need_review
 from signoff.app.project import Project
-from signoff.app.show import entry_to_json, show
+from signoff.app.show import show
 from signoff.core import graph
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import AnswerForm, is_open_to_agents, options_of, request_word
-from signoff.core.spend import Spend
 from signoff.documents.control_characters import shown_text
 from signoff.errors import UsageError
 from signoff.mcp.access import line, without_empty
@@ -24,7 +24,7 @@ from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.review.history import ReviewHistory, Version, describe_status
 from signoff.runtime.amounts import format_spend
 from signoff.runtime.run_inbox import BY_HUMAN
-from signoff.runtime.store_port import InboxItem, RunRow
+from signoff.runtime.store_port import InboxItem
 
 MOST_REQUESTS = 3
 """Pending requests that an answer lists; the others are counted."""
@@ -37,65 +37,15 @@ EXPLAINED = frozenset(Status) - {Status.RUNNING, Status.WAITING, Status.COMPLETE
 MOST_OPTIONS = 6
 
 
-class Started(TypedDict, total=False):
-    """A run that was started."""
-
-    run: str
-    status: str
-    cursor: int
-    steps: list[str]
-    most_calls: int
-    limits: dict[str, float]
-    warnings: list[str]
-    next: str
-
-
-class NewsReply(TypedDict, total=False):
-    """What has changed in a run."""
-
-    run: str
-    status: str
-    cursor: int
-    changed: bool
-    step: str
-    round: int
-    reason: str
-    findings: dict[str, dict[str, int]]
-    spend: dict[str, float]
-    decisions: list[str]
-    waits_for: list[dict[str, Any]]
-    next: str
-
-
-class Shown(TypedDict, total=False):
-    """A page of a run's findings, diff, text, plan, spend or request."""
-
-    run: str
-    part: str
-    page: int
-    pages: int
-    text: str
-
-
-class ToolOutcome(TypedDict, total=False):
-    """What became of an answer, a request for a sign-off, or work."""
-
-    run: str
-    status: str
-    done: bool
-    message: str
-    link: str
-    command: str
-    work: list[dict[str, Any]]
-
-
-def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
+def news_reply(project: Project, news: RunNews, *, after: int) -> dict[str, Any]:
     """Returns the news of a run; what is as it was at the cursor is left out."""
     before, now, row = news.before, news.now, news.row
     # Counts and no texts: the agent asks for the findings it wants, and pays only for those.
-    found = {"open": news.open_findings, "new": news.new_findings, "gone": news.gone_findings}
     changed = now.open != before.open
-    reply: Any = without_empty(
+    spent = {"calls": now.spend.calls, "tokens": now.spend.known_tokens, "usd": now.spend.known_usd}
+    # Amounts that no call reported are left out.
+    spent = {name: round(value, 4) for name, value in spent.items() if value}
+    reply = without_empty(
         {
             "run": row.name,
             "status": row.status.value,
@@ -103,8 +53,8 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
             "step": now.step if now.step != before.step else "",
             "round": now.round if now.round != before.round else None,
             "reason": line(row.reason, LONGEST_TEXT) if row.status in EXPLAINED else "",
-            "findings": without_empty(found) if changed else {},
-            "spend": spend_reply(now.spend) if now.spend != before.spend else {},
+            "findings": without_empty(news.findings) if changed else {},
+            "spend": spent if now.spend != before.spend else {},
             "decisions": [
                 line(f"{each.step}: {each.value} by {each.by} {each.text}", LONGEST_TEXT)
                 for each in news.decisions[-MOST_DECISIONS:]
@@ -117,13 +67,7 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
         }
     )
     reply["changed"] = row.head > after
-    return reply  # type: ignore[no-any-return]
-
-
-def spend_reply(spend: Spend) -> dict[str, float]:
-    """Returns what a run has cost; amounts that no call reported are left out."""
-    amounts = {"calls": spend.calls, "tokens": spend.known_tokens, "usd": spend.known_usd}
-    return {name: round(value, 4) for name, value in amounts.items() if value}
+    return reply
 
 
 def request_reply(project: Project, item: InboxItem, *, handed_out: bool) -> dict[str, Any]:
@@ -187,13 +131,13 @@ def part_of_run(project: Project, run: str | None, part: Part, number: int | Non
 
 def _findings(project: Project, run: str | None, number: int | None) -> str:
     _, history = need_review(project, run)
-    found = [each for each in history.findings if number is None or _in_round(each, number)]
+    found = [
+        each
+        for each in history.findings
+        if number is None or any(iteration == number for iteration, _ in each.history)
+    ]
     groups = group_equal(history.listed(found))
     return "\n".join(_finding(history, each) for each in groups) or "no findings"
-
-
-def _in_round(finding: Finding, number: int) -> bool:
-    return any(iteration == number for iteration, _ in finding.history)
 
 
 def _finding(history: ReviewHistory, group: Sequence[Finding]) -> str:
@@ -209,14 +153,13 @@ def _finding(history: ReviewHistory, group: Sequence[Finding]) -> str:
 
 def _diff(project: Project, run: str | None, number: int | None) -> str:
     row, history = need_review(project, run)
-    if number is not None and history.round(number) is None:
-        raise UsageError(f"run {row.name!r} has no round {number}; it has {len(history.rounds)}")
-    versions = history.versions
-    if number is not None:
-        pair = history.fix_of(number)
+    if number is None:
+        versions = history.versions
+        pairs = [(versions[0], versions[-1])] if len(versions) > 1 else []
     else:
-        pair = (versions[0], versions[-1]) if len(versions) > 1 else None
-    return "\n".join(_hunks(history, *pair)) if pair is not None else "nothing was changed"
+        pairs = changes(history, row.name, number)
+    lines = [line for pair in pairs for line in _hunks(history, *pair)]
+    return "\n".join(lines) or "nothing was changed"
 
 
 def _hunks(history: ReviewHistory, before: Version, after: Version) -> Iterator[str]:
@@ -231,9 +174,7 @@ def _hunks(history: ReviewHistory, before: Version, after: Version) -> Iterator[
 
 def _text(project: Project, run: str | None, number: int | None) -> str:
     row, history = need_review(project, run)
-    version = history.result if number is None else history.reviewed_in(number)
-    if version is None:
-        raise UsageError(f"run {row.name!r} has no version of the artifact yet")
+    version = artifact(history, row.name, number)
     files = {history.name_of(path): text for path, text in version.files.items()}
     if len(files) == 1:
         return next(iter(files.values()))
@@ -249,7 +190,7 @@ def _plan(project: Project, run: str | None, _number: int | None) -> str:
 
 def _spend(project: Project, run: str | None, _number: int | None) -> str:
     details = show(project, run)
-    entries = map(entry_to_json, details.ledger)
+    entries = map(ledger_line, details.ledger)
     lines = [", ".join(f"{k} {v}" for k, v in each.items() if v is not None) for each in entries]
     return "\n".join([format_spend(details.timeline.spend), *lines])
 
@@ -258,17 +199,13 @@ def _request(project: Project, run: str | None, number: int | None) -> str:
     # A number alone is enough for a human. An agent also names its run, so a slip shows another
     # run's request to nobody.
     item = find_item(project, run) if number is None else project.store.item(number)
-    _check_run(project.run(run) if run is not None else None, item.run, item.id)
+    if run is not None and project.run(run).name != item.run:
+        raise UsageError(f"request #{item.id} belongs to run {item.run!r}, not {run!r}")
     form = form_of(project, item)
     head = (
         f"#{item.id} {request_word(form)} of {item.run}, {item.state}, digest {item.digest[:SHORT]}"
     )
     return "\n".join([head, item.prompt, *_details(form)])
-
-
-def _check_run(row: RunRow | None, owner: str, number: int) -> None:
-    if row is not None and row.name != owner:
-        raise UsageError(f"request #{number} belongs to run {owner!r}, not {row.name!r}")
 
 
 def _details(form: Mapping[str, Any]) -> Iterator[str]:

@@ -10,24 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import mcp_types as types
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    CallToolResult,
-    GetPromptResult,
-    InputRequiredResult,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    Resource,
-    TextContent,
-    Tool,
-)
-from mcp_types import Prompt as ListedPrompt
-from mcp_types import Resource as ListedResource
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -61,19 +48,16 @@ class SignoffServer(MCPServer[Any]):
             self.add_tool(function, annotations=hints)
         add_run_resources(self, options)
 
-    async def list_tools(self) -> list[Tool]:
+    async def list_tools(self) -> list[types.Tool]:
         """Returns the tools; what schemas say without adding anything is left out."""
         tools = await super().list_tools()
         for tool in tools:
             tool.input_schema = _shortened(tool.input_schema)
-            if tool.output_schema is not None:
-                tool.output_schema = _shortened(tool.output_schema)
-                tool.output_schema.pop("description", None)
         return tools
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Calls a tool; arguments that do not fit are reported with what would be valid."""
         # Checked before the SDK does: it drops arguments that it does not know, and the call would
         # do something else.
@@ -90,7 +74,7 @@ class SignoffServer(MCPServer[Any]):
                 raise ToolError(problem) from error
             raise
 
-    async def list_prompts(self) -> list[Prompt]:
+    async def list_prompts(self) -> list[types.Prompt]:
         """Returns a prompt for each installed workflow."""
         with protocol_errors():
             return await run_sync(workflow_prompts, self._options)
@@ -100,13 +84,13 @@ class SignoffServer(MCPServer[Any]):
         name: str,
         arguments: dict[str, Any] | None = None,
         context: Context[Any, Any] | None = None,  # noqa: ARG002  # the SDK prescribes it
-    ) -> GetPromptResult:
+    ) -> types.GetPromptResult:
         """Returns the prompt of a workflow."""
         task = str((arguments or {}).get("task", ""))
         with protocol_errors():
             return await run_sync(workflow_prompt, self._options, name, task)
 
-    async def list_resources(self) -> list[Resource]:
+    async def list_resources(self) -> list[types.Resource]:
         """Returns the latest runs."""
         with protocol_errors():
             return await run_sync(run_resources, self._options)
@@ -119,7 +103,7 @@ def protocol_errors() -> Iterator[None]:
         with reported_errors():
             yield
     except ToolError as error:
-        raise MCPError(INVALID_PARAMS, str(error)) from error
+        raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
 
 def serve_stdio(options: ServerOptions) -> None:
@@ -225,25 +209,29 @@ Run the signoff workflow {name!r} with the signoff tools:
 {task}"""
 
 
-def workflow_prompts(options: ServerOptions) -> list[ListedPrompt]:
+def workflow_prompts(options: ServerOptions) -> list[types.Prompt]:
     """Returns a prompt for each workflow that can be started by name."""
-    task = PromptArgument(name="task", description="What to do, in your words", required=False)
+    task = types.PromptArgument(
+        name="task", description="What to do, in your words", required=False
+    )
     return [
-        ListedPrompt(
+        types.Prompt(
             name=name, description=line(text, LONGEST_DESCRIPTION) or None, arguments=[task]
         )
         for name, text in _workflows(options).items()
     ]
 
 
-def workflow_prompt(options: ServerOptions, name: str, task: str) -> GetPromptResult:
+def workflow_prompt(options: ServerOptions, name: str, task: str) -> types.GetPromptResult:
     """Returns the prompt of a workflow; raises `UnknownName`."""
     known = _workflows(options)
     if name not in known:
         raise UnknownName("prompt", name, known)
     text = _PROMPT.format(name=name, task=f"The task: {task[:LONGEST_TASK]}" if task else "")
-    message = PromptMessage(role="user", content=TextContent(type="text", text=text.strip()))
-    return GetPromptResult(description=known[name] or None, messages=[message])
+    message = types.PromptMessage(
+        role="user", content=types.TextContent(type="text", text=text.strip())
+    )
+    return types.GetPromptResult(description=known[name] or None, messages=[message])
 
 
 def _workflows(options: ServerOptions) -> dict[str, str]:
@@ -251,14 +239,14 @@ def _workflows(options: ServerOptions) -> dict[str, str]:
     return {name: entry.description for name, entry in found.items()}
 
 
-def run_resources(options: ServerOptions) -> list[ListedResource]:
+def run_resources(options: ServerOptions) -> list[types.Resource]:
     """Returns the latest runs."""
     if find_home(options.cwd, options.environment) is None:
         return []
     with options.project() as project:
         rows = list_runs(project, limit=MOST_RUNS)
     return [
-        ListedResource(
+        types.Resource(
             uri=f"signoff://runs/{row.name}",
             name=row.name,
             description=line(f"{row.workflow}, {row.status.value}", LONGEST_DESCRIPTION),

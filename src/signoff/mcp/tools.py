@@ -11,33 +11,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import anyio
+import mcp_types as types
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types import (
-    CallToolResult,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitRequestURLParams,
-    ElicitResult,
-    InputRequiredResult,
-    TextContent,
-    ToolAnnotations,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
+from signoff.app import external_work
 from signoff.app.agents import refuse_not_ready
 from signoff.app.answering import AnswerInput, answer_as_agent, title_of
-from signoff.app.external_work import (
-    RunStatus,
-    WorkItem,
-    next_work,
-    run_status,
-    start_pulled,
-    submit,
-)
 from signoff.app.hand_over import hand_over, wake
 from signoff.app.history import MOVING, RunNews, form_of, load_state, news
 from signoff.app.next_commands import inbox_command
@@ -50,6 +34,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
 from signoff.errors import InvalidAnswer, UsageError
+from signoff.mcp import replies
 from signoff.mcp.access import (
     MOST_WAIT_SECONDS,
     ServerOptions,
@@ -59,22 +44,13 @@ from signoff.mcp.access import (
     reported_errors,
     without_empty,
 )
-from signoff.mcp.replies import (
-    LONGEST_LABEL,
-    LONGEST_TEXT,
-    NewsReply,
-    Part,
-    Shown,
-    Started,
-    ToolOutcome,
-    news_reply,
-    part_of_run,
-)
 from signoff.runtime.store_port import InboxItem, RunRow
 
-READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-STARTS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
+Dialog = types.ElicitRequestURLParams | types.ElicitRequestFormParams
+
+READS = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+WRITES = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+STARTS = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
 
 Run = Annotated[str, Field(description="From start")]
 Object = dict[str, Any]
@@ -91,7 +67,7 @@ class Tools:
 
     server: ServerOptions
 
-    def all(self) -> dict[Callable[..., Any], ToolAnnotations]:
+    def all(self) -> dict[Callable[..., Any], types.ToolAnnotations]:
         """Returns the tools with what clients should know before they call one."""
         return {
             self.start: STARTS,
@@ -110,7 +86,7 @@ class Tools:
         limits: Annotated[Object, Field(description="usd, calls, tokens, seconds")] = NONE,
         name: Annotated[str, Field(description="Run name; repeat it to retry a lost call")] = "",
         pull: Annotated[bool, Field(description="You do the agents' work, with work")] = False,
-    ) -> Annotated[CallToolResult, Started]:
+    ) -> types.CallToolResult:
         """Start a review or workflow in the background, then call wait."""
         request = StartRequest(workflow, inputs, options, limits)
         with reported_errors():
@@ -121,23 +97,23 @@ class Tools:
         run: Run,
         cursor: Annotated[int, Field(description="From the last reply", ge=0)] = 0,
         seconds: Annotated[float, Field(description="0: default", ge=0, le=MOST_WAIT_SECONDS)] = 0,
-    ) -> Annotated[CallToolResult, NewsReply]:
+    ) -> types.CallToolResult:
         """Wait until a run ends or needs someone. Returns only what changed since cursor."""
         with self.server.project() as project:
             patience = seconds or self.server.wait_seconds
             found = await wait_for_news(project, run, cursor, patience)
-            return reply(news_reply(project, found, after=cursor))
+            return reply(replies.news_reply(project, found, after=cursor))
 
     def show(
         self,
         run: Run,
-        part: Annotated[Part, Field(description="text: the artifact")] = "findings",
+        part: Annotated[replies.Part, Field(description="text: the artifact")] = "findings",
         number: Annotated[int, Field(description="Round, or request number")] = 0,
         page: int = 1,
-    ) -> Annotated[CallToolResult, Shown]:
+    ) -> types.CallToolResult:
         """Show a part of a run, page by page."""
         with self.server.project() as project:
-            text = part_of_run(project, run, part, number or None)
+            text = replies.part_of_run(project, run, part, number or None)
         return reply({"run": run, "part": part, **page_of(text, page)})
 
     def answer(
@@ -147,7 +123,7 @@ class Tools:
         value: Annotated[Any, Field(description="Text, option label, or labels by header")],
         digest: Annotated[str, Field(description="Of the request, from wait")],
         comment: str = "",
-    ) -> Annotated[CallToolResult, ToolOutcome]:
+    ) -> types.CallToolResult:
         """Answer a question that is open to agents (by: agent). Never approves."""
         by = f"agent: {client_name(ctx.session)}"
         with self.server.project() as project:
@@ -159,12 +135,12 @@ class Tools:
 
     async def request_signoff(
         self, ctx: Context, request: int
-    ) -> Annotated[CallToolResult, ToolOutcome] | InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Show a pending request to the user, who decides outside. Then call wait."""
         with self.server.project() as project:
             found = sign_off_request(project, request, self.server.page())
         asked = await ask_human(ctx, found, self.server.dialog_seconds)
-        return asked if isinstance(asked, InputRequiredResult) else reply(asked)
+        return asked if isinstance(asked, types.InputRequiredResult) else reply(asked)
 
     async def work(
         self,
@@ -173,7 +149,7 @@ class Tools:
         result: Annotated[str, Field(description="To submit; text or JSON")] = "",
         failure: Annotated[str, Field(description="Why it cannot be done")] = "",
         page: Annotated[int, Field(description="Of the prompt")] = 1,
-    ) -> Annotated[CallToolResult, ToolOutcome]:
+    ) -> types.CallToolResult:
         """Take a pulled run's open work, or submit a result. The engine checks it."""
         with self.server.project() as project:
             return reply(
@@ -181,10 +157,10 @@ class Tools:
             )
 
 
-def reply(values: Any) -> CallToolResult:
+def reply(values: Any) -> types.CallToolResult:
     """Returns an answer as structured content, and as the same JSON for older clients."""
-    return CallToolResult(
-        content=[TextContent(type="text", text=json_text(values, separators=(",", ":")))],
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=json_text(values, separators=(",", ":")))],
         structured_content=values,
     )
 
@@ -234,7 +210,9 @@ async def start_run(
         row = await run_sync(_same_run, project, planned, name)
         if row is None and pull:
             options = {"name": name or None, "limits": planned.own_limits}
-            started = await start_pulled(project, planned.target, request.params, **options)
+            started = await external_work.start_pulled(
+                project, planned.target, request.params, **options
+            )
             row = started.row
         elif row is None:
             row = await run_sync(lambda: hand_over(project, planned, name=name or None))
@@ -265,10 +243,12 @@ def _start_reply(planned: StartPlan, row: RunRow, *, pull: bool) -> dict[str, An
             "run": row.name,
             "status": row.status.value,
             "cursor": row.head,
-            "steps": [line(each, LONGEST_LABEL) for each in list(workflow.steps)[:MOST_STEPS]],
+            "steps": [
+                line(each, replies.LONGEST_LABEL) for each in list(workflow.steps)[:MOST_STEPS]
+            ],
             "most_calls": calls.get("at_most"),
             "limits": planned.limits.to_json(),
-            "warnings": [line(each, LONGEST_TEXT) for each in warnings],
+            "warnings": [line(each, replies.LONGEST_TEXT) for each in warnings],
             "next": after,
         }
     )
@@ -306,21 +286,21 @@ async def take_or_submit(
     # An agent that works alone need not count: the only open item is meant.
     number = submission.item or None
     if submission.is_empty:
-        return _work_reply(await next_work(project, run), number, page)
+        return _work_reply(await external_work.next_work(project, run), number, page)
     answer = AnswerInput(
         submission.failure or submission.result, by="agent", failed=bool(submission.failure)
     )
     which = None if number is None else str(number)
     try:
-        return _work_reply(await submit(project, run, which, answer), None, 1)
+        return _work_reply(await external_work.submit(project, run, which, answer), None, 1)
     except InvalidAnswer as error:
         # Nothing has changed, and what is open tells the agent what to do instead.
-        open_work = _work_reply(run_status(project, run), None, 1, is_shown=False)
+        open_work = _work_reply(external_work.run_status(project, run), None, 1, is_shown=False)
         return {**open_work, "done": False, "message": line(str(error), LONGEST_PROBLEM)}
 
 
 def _work_reply(
-    status: RunStatus, number: int | None, page: int, *, is_shown: bool = True
+    status: external_work.RunStatus, number: int | None, page: int, *, is_shown: bool = True
 ) -> dict[str, Any]:
     row, verdict = status.row, status.verdict
     items = [each for each in status.work if number in (None, each.number)]
@@ -335,15 +315,15 @@ def _work_reply(
     return without_empty(found)
 
 
-def _item(item: WorkItem) -> dict[str, Any]:
+def _item(item: external_work.WorkItem) -> dict[str, Any]:
     return without_empty(
         {
             "item": item.number,
-            "step": line(item.step, LONGEST_LABEL),
+            "step": line(item.step, replies.LONGEST_LABEL),
             "attempt": item.attempt,
             "feedback": line(item.feedback or "", LONGEST_PROBLEM),
             "schema": dict(item.schema) if item.schema else None,
-            "must_hold": [line(each, LONGEST_TEXT) for each in item.must_hold],
+            "must_hold": [line(each, replies.LONGEST_TEXT) for each in item.must_hold],
         }
     )
 
@@ -369,19 +349,11 @@ _MESSAGES = {
 class SignOffRequest:
     """What a human is asked to decide, and where."""
 
-    run: str
-    number: int
-    is_open: bool
+    item: InboxItem
     summary: str
     """What the dialog shows: the question, what was asked for, and its digest."""
-    state: str
     link: str
     """The page of the request; empty if no page is served."""
-
-    @property
-    def identity(self) -> str:
-        """Names the dialog for clients with a session."""
-        return f"signoff-{self.run}-{self.number}"
 
     @property
     def command(self) -> str:
@@ -389,63 +361,56 @@ class SignOffRequest:
 
         The commands that decide are not given to an agent, which might run them.
         """
-        return inbox_command(self.number)
+        return inbox_command(self.item.id)
 
-    @property
-    def how(self) -> str:
-        """What the user does to decide, in words."""
-        command = f"run `{self.command}` in a terminal"
-        return f"open {self.link} or {command}" if self.link else command
-
-    def params(self, *, opens_links: bool) -> ElicitRequestURLParams | ElicitRequestFormParams:
+    def dialog(self, *, opens_links: bool) -> Dialog:
         """Returns the dialog for a client: a link to the page, or a notice."""
         if opens_links and self.link:
-            return ElicitRequestURLParams(
-                message=self.summary, url=self.link, elicitation_id=self.identity
+            name = f"signoff-{self.item.run}-{self.item.id}"
+            return types.ElicitRequestURLParams(
+                message=self.summary, url=self.link, elicitation_id=name
             )
         where = f"Decide at {self.link}" if self.link else f"To decide, run: {self.command}"
-        return ElicitRequestFormParams(
+        return types.ElicitRequestFormParams(
             message=f"{self.summary}\n{where}", requested_schema=dict(SEEN)
         )
 
     def reply(self, message: str) -> dict[str, Any]:
         """Returns the answer of the tool."""
-        found: dict[str, Any] = {"run": self.run, "done": not self.is_open, "message": message}
+        is_open = self.item.state is ItemState.OPEN
+        found: dict[str, Any] = {"run": self.item.run, "done": not is_open, "message": message}
         found |= {"link": self.link} if self.link else {}
-        return found | ({"command": self.command} if self.is_open else {})
+        return found | ({"command": self.command} if is_open else {})
 
 
 def sign_off_request(project: Project, number: int, page: str) -> SignOffRequest:
     """Returns a request of the inbox as a human is shown it."""
     item = project.store.item(number)
+    title = title_of(form_of(project, item))
+    text = line(f"{title} {item.prompt}".strip(), LONGEST_SUMMARY)
+    head = f"signoff: run {item.run} needs your decision."
     return SignOffRequest(
-        run=item.run,
-        number=item.id,
-        is_open=item.state is ItemState.OPEN,
-        summary=_summary(project, item),
-        state=item.state.value,
+        item,
+        summary=f"{head}\n{text}\ndigest {item.digest[:SHORT]}",
         link=f"{page.rstrip('/')}/requests/{item.id}" if page else "",
     )
 
 
-def _summary(project: Project, item: InboxItem) -> str:
-    title = title_of(form_of(project, item))
-    text = line(f"{title} {item.prompt}".strip(), LONGEST_SUMMARY)
-    return f"signoff: run {item.run} needs your decision.\n{text}\ndigest {item.digest[:SHORT]}"
-
-
 async def ask_human(
     ctx: Context[Any, Any], request: SignOffRequest, patience: float
-) -> dict[str, Any] | InputRequiredResult:
+) -> dict[str, Any] | types.InputRequiredResult:
     """Shows a request to the human, in the best way that their client has."""
-    if not request.is_open:
+    item = request.item
+    if item.state is not ItemState.OPEN:
         # A dialog about something that is decided already would ask the human to decide it again.
-        return request.reply(f"Request #{request.number} is {request.state}; nothing to sign off.")
+        return request.reply(f"Request #{item.id} is {item.state}; nothing to sign off.")
     capabilities = ctx.client_capabilities
     dialogs = capabilities.elicitation if capabilities is not None else None
     if dialogs is None:
-        return request.reply(f"Ask the user to {request.how}, and decide there. Then call wait.")
-    params = request.params(opens_links=dialogs.url is not None)
+        how = f"run `{request.command}` in a terminal"
+        how = f"open {request.link} or {how}" if request.link else how
+        return request.reply(f"Ask the user to {how}, and decide there. Then call wait.")
+    params = request.dialog(opens_links=dialogs.url is not None)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return _stateless(ctx, request, params)
     action = await _asked(ctx, params, patience)
@@ -455,20 +420,20 @@ async def ask_human(
 def _stateless(
     ctx: Context[Any, Any],
     request: SignOffRequest,
-    params: ElicitRequestURLParams | ElicitRequestFormParams,
-) -> dict[str, Any] | InputRequiredResult:
+    params: Dialog,
+) -> dict[str, Any] | types.InputRequiredResult:
     """Asks through the result, as clients without a session need it; they call again with it."""
     answers = ctx.input_responses
     if answers is None:
-        return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)})
+        return types.InputRequiredResult(input_requests={KEY: types.ElicitRequest(params=params)})
     answer = answers.get(KEY)
-    action = answer.action if isinstance(answer, ElicitResult) else "cancel"
+    action = answer.action if isinstance(answer, types.ElicitResult) else "cancel"
     return request.reply(_MESSAGES[action])
 
 
 async def _asked(
     ctx: Context[Any, Any],
-    params: ElicitRequestURLParams | ElicitRequestFormParams,
+    params: Dialog,
     patience: float,
 ) -> str:
     """Returns what became of a dialog; a client that fails or never answers has closed it."""
@@ -476,8 +441,8 @@ async def _asked(
     with anyio.move_on_after(patience):
         try:
             result = await session.send_request(
-                ElicitRequest(params=params),
-                ElicitResult,
+                types.ElicitRequest(params=params),
+                types.ElicitResult,
                 metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
             )
         except (MCPError, ValueError):

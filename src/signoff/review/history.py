@@ -298,12 +298,18 @@ def open_counts(findings: Sequence[Finding]) -> dict[str, int]:
     return {s.value: sum(each.severity is s for each in findings) for s in ranked}
 
 
+_ALWAYS_SHOWN = ("not_reported_again", "suggested_fix", "edited", "reason", "decision")
+"""Fields of a finding that its own JSON leaves out where they are empty."""
+
+
 def finding_to_json(history: ReviewHistory, finding: Finding) -> dict[str, Any]:
     """Returns a finding for programs: what was reported, where, and what became of it."""
     found, judgment = history.location(finding), history.dismissals.get(finding.id)
     # Findings keep what judges and people need; the exact edit is only in the critic's own report.
     edit = (history.issues.get(finding.id) or {}).get("edit")
     return {
+        "awaiting_sign_off": False,
+        **{name: getattr(finding, name) for name in _ALWAYS_SHOWN},
         **finding.facts(),
         "path": history.file_of(finding) or "",
         "line": found.line if found else None,

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from signoff.app.home import Home
 from signoff.databases import translate_errors
@@ -105,27 +105,51 @@ class TokenInfo(NamedTuple):
     created_at: float
 
 
-class Access:
-    """The secrets of one project's web server."""
+class PrivateDatabase:
+    """A small database next to the runs that no one but the user can read."""
 
-    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+    FILE: ClassVar[str]
+
+    def __init__(self, path: Path, *schema: str) -> None:
+        """Opens it, and creates it with these tables if it does not exist."""
+        make_private_folders(path.parent)
+        with suppress(FileExistsError):
+            os.close(create_private(path))
         self._path = path
-        self._now = now
-        self._db = open_private(path, _SCHEMA, _SCHEMA_SERVER)
-        # Only to keep the file small: whoever looks up a secret checks its time anyway.
-        with translate_errors(path):
-            self._db.execute(_EXPIRE, (now(),))
         self._lock = threading.Lock()
+        with translate_errors(path):
+            # Requests are answered in several threads, which take turns.
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        # With a write-ahead log, reading never waits for a process that writes.
+        for statement in ("PRAGMA journal_mode = WAL", *schema):
+            self.run(statement)
 
     @classmethod
     def of(cls, home: Home) -> Self:
-        """Opens the secrets of a project."""
-        return cls(private_path(home, "access.db"))
+        """Opens that of a project, in a folder for the user alone."""
+        return cls(home.private_folder("web") / cls.FILE)
+
+    def run(self, statement: str, *values: object) -> list[Any]:
+        """Runs a statement, which is a transaction of its own, and returns its rows."""
+        with self._lock, translate_errors(self._path):
+            return self._db.execute(statement, values).fetchall()
 
     def close(self) -> None:
         """Closes the database."""
         with self._lock:
             self._db.close()
+
+
+class Access(PrivateDatabase):
+    """The secrets of one project's web server."""
+
+    FILE = "access.db"
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        super().__init__(path, _SCHEMA, _SCHEMA_SERVER)
+        self._now = now
+        # Only to keep the file small: whoever looks up a secret checks its time anyway.
+        self.run(_EXPIRE, now())
 
     def new_link(self, name: str) -> str:
         """Returns the secret of a login link that opens a session of this name, once."""
@@ -133,17 +157,14 @@ class Access:
 
     def open_session(self, link: str) -> str | None:
         """Returns the secret of a new session, or None if the link was used, expired or wrong."""
-        with self._lock, translate_errors(self._path):
-            # One statement: of two requests with the same link, only one gets a session.
-            row = self._db.execute(_TAKE, (_digest(link), SecretKind.LINK, self._now())).fetchone()
-        if row is None:
+        name = self._take(SecretKind.LINK, link)
+        if name is None:
             return None
-        return self._add(SecretKind.SESSION, Caller(row[0], AccessScope.DECIDE), SESSION_SECONDS)
+        return self._add(SecretKind.SESSION, Caller(name, AccessScope.DECIDE), SESSION_SECONDS)
 
     def close_session(self, secret: str) -> None:
         """Ends a session."""
-        with self._lock, translate_errors(self._path):
-            self._db.execute(_DROP, (_digest(secret),))
+        self.run(_DROP, _digest(secret))
 
     def new_registration(self, name: str) -> str:
         """Returns the secret of a link that registers a passkey of this name, once."""
@@ -157,9 +178,7 @@ class Access:
 
     def use_registration(self, secret: str) -> bool:
         """Uses up a link that registers a passkey; False if that was done before."""
-        with self._lock, translate_errors(self._path):
-            values = (_digest(secret), SecretKind.REGISTRATION, self._now())
-            return self._db.execute(_TAKE, values).fetchone() is not None
+        return self._take(SecretKind.REGISTRATION, secret) is not None
 
     def new_token(self, name: str, scope: AccessScope, *, agent: bool = False) -> str:
         """Returns a new token; it is shown once and cannot be read back."""
@@ -173,30 +192,23 @@ class Access:
 
     def tokens(self) -> list[TokenInfo]:
         """Returns the tokens that are valid, oldest first."""
-        with self._lock, translate_errors(self._path):
-            rows = self._db.execute(_TOKENS, (SecretKind.TOKEN,)).fetchall()
-        return [
-            TokenInfo(name, AccessScope(scope), bool(agent), at) for name, scope, agent, at in rows
-        ]
+        rows = self.run(_TOKENS, SecretKind.TOKEN)
+        return [TokenInfo(name, AccessScope(scope), bool(by), at) for name, scope, by, at in rows]
 
     def revoke(self, name: str) -> None:
         """Makes a token invalid; raises `UnknownName`."""
         known = [each.name for each in self.tokens()]
         if name not in known:
             raise UnknownName("token", name, known)
-        with self._lock, translate_errors(self._path):
-            self._db.execute(_REVOKE, (SecretKind.TOKEN, name))
+        self.run(_REVOKE, SecretKind.TOKEN, name)
 
     def keep_address(self, address: str) -> None:
         """Notes where the server was last started, for further login links."""
-        with self._lock, translate_errors(self._path):
-            self._db.execute(_KEEP_ADDRESS, (address,))
+        self.run(_KEEP_ADDRESS, address)
 
     def address(self) -> str:
         """Returns where the server was last started; empty if it never was."""
-        with self._lock, translate_errors(self._path):
-            row = self._db.execute(_ADDRESS).fetchone()
-        return str(row[0]) if row else ""
+        return "".join(address for (address,) in self.run(_ADDRESS))
 
     def session(self, secret: str) -> Caller | None:
         """Returns whose session it is; None for an unknown or expired one."""
@@ -209,18 +221,16 @@ class Access:
     def _add(self, kind: SecretKind, caller: Caller, seconds: float | None) -> str:
         secret, now = secrets.token_urlsafe(32), self._now()
         until = None if seconds is None else now + seconds
-        with self._lock, translate_errors(self._path):
-            values = (_digest(secret), kind, caller.name, caller.scope, caller.agent, now, until)
-            self._db.execute(_ADD, values)
+        self.run(_ADD, _digest(secret), kind, *caller, now, until)
         return secret
 
     def _find(self, kind: SecretKind, secret: str) -> Caller | None:
-        with self._lock, translate_errors(self._path):
-            row = self._db.execute(_FIND, (_digest(secret), kind, self._now())).fetchone()
-        if row is None:
-            return None
-        name, scope, agent = row
-        return Caller(name, AccessScope(scope), bool(agent))
+        rows = self.run(_FIND, _digest(secret), kind, self._now())
+        return next((Caller(name, AccessScope(scope), bool(by)) for name, scope, by in rows), None)
+
+    def _take(self, kind: SecretKind, secret: str) -> str | None:
+        # One statement: of two requests with the same link, only one gets its name.
+        return next((name for (name,) in self.run(_TAKE, _digest(secret), kind, self._now())), None)
 
 
 def cookie_name(home: Home) -> str:
@@ -232,23 +242,3 @@ def cookie_name(home: Home) -> str:
 def _digest(secret: str) -> str:
     # The secrets are random and long, so a plain hash cannot be reversed by guessing.
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
-
-
-def private_path(home: Home, name: str) -> Path:
-    """Returns the path of a file of the web server, in a folder for the user alone."""
-    return home.private_folder("web") / name
-
-
-def open_private(path: Path, *schema: str) -> sqlite3.Connection:
-    """Opens a database, and creates it with these tables if it does not exist."""
-    make_private_folders(path.parent)
-    with suppress(FileExistsError):
-        os.close(create_private(path))
-    with translate_errors(path):
-        # Requests are answered in several threads; each owner of a connection has a lock for it.
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        # With a write-ahead log, reading never waits for a process that writes.
-        db.execute("PRAGMA journal_mode = WAL")
-        for statement in schema:
-            db.execute(statement)
-    return db

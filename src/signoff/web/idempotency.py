@@ -13,12 +13,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from signoff.app.home import Home
-from signoff.databases import translate_errors
 from signoff.errors import OperatorError, UsageError
-from signoff.web.access import open_private, private_path
+from signoff.web.access import PrivateDatabase
 
 KEEP_SECONDS = 7 * 86400.0
 LOCKS = 64
@@ -35,7 +33,7 @@ CREATE TABLE IF NOT EXISTS claims (
 ) WITHOUT ROWID
 """
 _EXPIRE = "DELETE FROM claims WHERE at < ?"
-_CLAIM = "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?, ?)"
+_CLAIM = "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?, ?) RETURNING key"
 _CLAIMED = "SELECT request, made FROM claims WHERE caller = ? AND key = ?"
 _DROP = "DELETE FROM claims WHERE caller = ? AND key = ?"
 
@@ -52,19 +50,14 @@ class KeyClaim(NamedTuple):
     repeated: bool
 
 
-class IdempotencyKeys:
+class IdempotencyKeys(PrivateDatabase):
     """The keys that were used in the last days."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._db = open_private(path, _SCHEMA)
-        self._lock = threading.Lock()
-        self._requests = [threading.Lock() for _ in range(LOCKS)]
+    FILE = "keys.db"
 
-    @classmethod
-    def of(cls, home: Home) -> Self:
-        """Opens the keys of a project."""
-        return cls(private_path(home, "keys.db"))
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, _SCHEMA)
+        self._requests = [threading.Lock() for _ in range(LOCKS)]
 
     @contextmanager
     def request(
@@ -84,26 +77,17 @@ class IdempotencyKeys:
                 yield claim
             except OperatorError:
                 if not claim.repeated:
-                    self._drop(caller, key)
+                    self.run(_DROP, caller, key)
                 raise
 
     def _claim(self, caller: str, key: str, request: str, made: str, now: float) -> KeyClaim:
         # Raises `KeyReused` if the first request with this key asked for something else.
         digest = hashlib.sha256(request.encode("utf-8", "replace")).hexdigest()
-        with self._lock, translate_errors(self._path):
-            self._db.execute(_EXPIRE, (now - KEEP_SECONDS,))
-            # Inserted, then read: of two processes with one key, both see the row of the first.
-            new = self._db.execute(_CLAIM, (caller, key, digest, made, now)).rowcount
-            first, name = self._db.execute(_CLAIMED, (caller, key)).fetchone()
+        self.run(_EXPIRE, now - KEEP_SECONDS)
+        # Inserted, then read: of two requests with one key, in any process, both see the row of the
+        # first.
+        new = self.run(_CLAIM, caller, key, digest, made, now)
+        ((first, name),) = self.run(_CLAIMED, caller, key)
         if first != digest:
             raise KeyReused
         return KeyClaim(name, repeated=not new)
-
-    def _drop(self, caller: str, key: str) -> None:
-        with self._lock, translate_errors(self._path):
-            self._db.execute(_DROP, (caller, key))
-
-    def close(self) -> None:
-        """Closes the database."""
-        with self._lock:
-            self._db.close()

@@ -15,19 +15,19 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import format_sse_event
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from signoff.app.changes import ChangeWatcher, StoreChange
+from signoff.app.documents import run_info
 from signoff.app.project import Project
 from signoff.documents.control_characters import json_text
 from signoff.errors import StoreBusy, StoreError, UnknownName
-from signoff.runtime.store_port import Position, RunId, RunRow
+from signoff.runtime.store_port import Position, RunId
 from signoff.web.guard import CALLER, CHECK, CallerCheck
 from signoff.web.route_params import ProjectPool
 
@@ -50,20 +50,6 @@ REFRESH = (b"hx-request", b"true")
 """The header that distinguishes a refresh from opening a page."""
 
 _POSITION = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
-
-router = APIRouter(include_in_schema=False)
-
-
-@router.get("/events")
-async def all_events(request: Request) -> Response:
-    """Streams the changes of all runs."""
-    return await event_stream(request, None)
-
-
-@router.get("/runs/{run}/events")
-async def run_events(request: Request, run: str) -> Response:
-    """Streams the changes of one run."""
-    return await event_stream(request, run)
 
 
 async def event_stream(request: Request, run: str | None) -> Response:
@@ -118,24 +104,13 @@ def _event(news: StoreChange, run: str | None) -> bytes:
     """Returns news as an event; on the stream of a run, its id is the position of that run."""
     own = [(row.id, row.head) for row in news.rows if row.name == run]
     position = news.last if run is None else own[0] if own else None
-    data = {"runs": [change_to_json(row) for row in news.rows], "everything": news.everything}
-    text = json_text(data, ensure_ascii=True)
+    runs = [{**run_info(row), "seq": row.head} for row in news.rows]
+    text = json_text({"runs": runs, "everything": news.everything}, ensure_ascii=True)
     return format_sse_event(event="change", data_str=text, id=_position_text(position))
 
 
 def _position_text(position: Position | None) -> str | None:
     return f"{position[0]}.{position[1]}" if position is not None else None
-
-
-def change_to_json(row: RunRow) -> dict[str, Any]:
-    """Returns what an event says about a run."""
-    return {
-        "run": row.name,
-        "seq": row.head,
-        "status": row.status.value,
-        "step": row.step,
-        "round": row.iteration,
-    }
 
 
 class NewsBox:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -131,28 +131,28 @@ _LOGIN: Content = (
 def answer_errors(app: FastAPI) -> None:
     """Has all errors of an application answered in the form that the caller expects."""
 
-    @app.exception_handler(er.SignoffError)
-    def _known(request: Request, error: Exception) -> Response:
-        return problem_response(request.url.path, problem_of(cast(er.SignoffError, error)))
+    def answer(request: Request, error: Exception) -> Response:
+        return problem_response(request.url.path, _document_of(error))
 
-    @app.exception_handler(RequestValidationError)
-    def _invalid(request: Request, error: Exception) -> Response:
-        places = tuple(
-            {"where": ".".join(map(str, each["loc"])), "what": each["msg"], "fix": ""}
-            for each in cast(RequestValidationError, error).errors()
-        )
-        detail = "; ".join(f"{each['where']}: {each['what']}" for each in places)
-        found = problem(422, "InvalidRequest", detail, problems=places)
-        return problem_response(request.url.path, found)
+    for kind in (er.SignoffError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, answer)
 
-    @app.exception_handler(HTTPException)
-    def _http(request: Request, error: Exception) -> Response:
-        status, detail = cast(HTTPException, error).status_code, cast(HTTPException, error).detail
-        return problem_response(request.url.path, problem(status, "HttpError", str(detail)))
 
-    @app.exception_handler(Exception)
-    def _unknown(request: Request, error: Exception) -> Response:
-        # The message of an error that nobody expected may hold anything, so only its kind is told.
-        detail = "signoff itself is at fault; its log has the details"
-        found = problem(500, type(error).__name__, detail)
-        return problem_response(request.url.path, found)
+def _document_of(error: Exception) -> dict[str, Any]:
+    match error:
+        case er.SignoffError():
+            return problem_of(error)
+        case RequestValidationError():
+            places = tuple(
+                {"where": ".".join(map(str, each["loc"])), "what": each["msg"], "fix": ""}
+                for each in error.errors()
+            )
+            detail = "; ".join(f"{each['where']}: {each['what']}" for each in places)
+            return problem(422, "InvalidRequest", detail, problems=places)
+        case HTTPException():
+            return problem(error.status_code, "HttpError", str(error.detail))
+        case _:
+            # The message of an error that nobody expected may hold anything, so only its kind is
+            # told.
+            detail = "signoff itself is at fault; its log has the details"
+            return problem(500, type(error).__name__, detail)

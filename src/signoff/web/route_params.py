@@ -23,6 +23,10 @@ from signoff.errors import NotAllowed, StoreError, UsageError
 from signoff.web.access import AccessScope, Caller
 from signoff.web.guard import CALLER, SAFE_METHODS, missing_scope
 
+API = "/api/v1"
+"""What the addresses of the REST interface begin with."""
+SANDBOX = "sandbox; default-src 'none'"
+"""The policy of a document that was not made here: it may do nothing."""
 MOST_PROJECTS = 8
 """Requests that read or write the database at the same time; more take turns."""
 MOST_FIELDS = 500
@@ -69,13 +73,8 @@ class ProjectPool:
 
     async def _take(self) -> Project:
         if self._free:
-            project = self._free.pop()
             with suppress(StoreError):
-                return await run_sync(_checked, project)
-            # The others are no better, and each would wait for a server that is away.
-            others, self._free = self._free, []
-            for each in others:
-                await run_sync(each.store.close)
+                return await run_sync(_checked, self._free.pop())
         # If the database cannot be used at all, opening it says why.
         return await run_sync(self._open)
 

@@ -25,14 +25,13 @@ from signoff._version import __version__
 from signoff.app.history import FollowedRuns
 from signoff.app.project import Project
 from signoff.mcp.http import HttpApp
-from signoff.web import live
 from signoff.web.access import SESSION_SECONDS, Access, cookie_name
-from signoff.web.api import documents, routes
+from signoff.web.api import routes
 from signoff.web.guard import CALLER, LOGIN_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.live import LiveFeed, PageCache
 from signoff.web.problems import MCP_PATH, answer_errors, problem, problem_response
-from signoff.web.route_params import ProjectPool
+from signoff.web.route_params import API, ProjectPool
 from signoff.web.views import frame, home, passkeys, request, run, start
 
 if TYPE_CHECKING:
@@ -68,7 +67,12 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     cookie, projects = cookie_name(project.home), ProjectPool(project)
     feed, keys = LiveFeed(project, projects), IdempotencyKeys.of(project.home)
 
-    mcp = HttpApp(partial(_mcp_options, project, access))
+    def mcp_options() -> ServerOptions:
+        from signoff.mcp.access import ServerOptions
+
+        return ServerOptions(project.cwd, dict(os.environ), page=access.address)
+
+    mcp = HttpApp(mcp_options)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -82,7 +86,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app = FastAPI(
         title="signoff",
         version=__version__,
-        openapi_url=f"{documents.API}/openapi.json",
+        openapi_url=f"{API}/openapi.json",
         # The interactive pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
@@ -94,25 +98,19 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app.state.projects, app.state.feed, app.state.keys = projects, feed, keys
     app.state.access, app.state.cookie, app.state.hosts = access, cookie, tuple(hosts)
     app.state.followed = FollowedRuns()
-    pages = (live, frame, home, run, request, start, passkeys)
+    pages = (frame, home, run, request, start, passkeys)
     for each in (login, *(module.router for module in (*pages, routes))):
         app.include_router(each)
     app.mount("/static", _Static(directory=str(files("signoff.web") / "static")))
     app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     answer_errors(app)
     # The documented way to change how an application describes itself.
-    app.openapi = partial(documents.describe, app)  # type: ignore[method-assign]
+    app.openapi = partial(routes.describe, app)  # type: ignore[method-assign]
     # From the inside out: pages are kept as they are sent, so that a copy costs no compression, and
     # the guard is outermost, so that not even a copy reaches anyone who may not see it.
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     cached = PageCache(zipped, lambda: feed.version)
     return PageApp(RequestGuard(cached, access, cookie=cookie, hosts=hosts), app, feed)
-
-
-def _mcp_options(project: Project, access: Access) -> ServerOptions:
-    from signoff.mcp.access import ServerOptions
-
-    return ServerOptions(project.cwd, dict(os.environ), page=access.address)
 
 
 class _Static(StaticFiles):

@@ -1,19 +1,30 @@
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from signoff import AgentRequest, Reply
-from signoff.app.agents import DEFAULT, agent_limits, build_agents, pull_model, remove_model
+from signoff.agents import auto
+from signoff.agents.base import Health
+from signoff.app.agents import (
+    DEFAULT,
+    agent_limits,
+    build_agents,
+    check_agents,
+    find_not_ready,
+    pull_model,
+    remove_model,
+)
 from signoff.app.config_schema import Rate
 from signoff.app.settings import AgentSettings
 from signoff.core.context import StepContext
-from signoff.core.effects import EffectId
+from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Usage
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed, UnknownName
+from signoff.notation import Ask
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Capabilities, capabilities_of
@@ -226,3 +237,138 @@ async def test_an_unknown_model_is_not_searched_for(environment: dict[str, str])
         await pull_model("smollm3", environment)
     with pytest.raises(UnknownName, match=DEFAULT):
         remove_model("smollm3", environment)
+
+
+class Silent:
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        raise AssertionError("looking asks nothing")
+
+
+class Fine(Silent):
+    async def health(self) -> Health:
+        return Health(True, "version 1")
+
+
+class Stuck(Silent):
+    async def health(self) -> Health:
+        await asyncio.Event().wait()
+        raise AssertionError("no code sets that event")
+
+
+class Rude(Silent):
+    async def health(self) -> Health:
+        raise RuntimeError("what do you want?")
+
+
+def mine_health(cls: type, **options: Any) -> AgentSettings:
+    return AgentSettings(f"{__name__}:{cls.__name__}", options=options)
+
+
+@pytest.fixture
+def a_bare_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hides what is installed on this machine, and shortens the timeout."""
+    monkeypatch.setenv("PATH", "")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(auto, "HEALTH_SECONDS", 0.3)
+
+
+@pytest.mark.usefixtures("a_bare_machine")
+def test_every_agent_is_checked_whatever_another_one_does() -> None:
+    """Users run `doctor` when something is broken."""
+    found = check_agents(
+        {
+            "fine": mine_health(Fine),
+            "stuck": mine_health(Stuck),
+            "rude": mine_health(Rude),
+            "silent": mine_health(Silent),
+            "wrong": mine_health(Fine, volume=11),
+            "unknown": AgentSettings("telepathy"),
+        }
+    )
+
+    assert [name for name in found if found[name].ready][:2] == ["fine", "silent"]
+    assert "within" in found["stuck"].detail
+    assert "what do you want?" in found["rude"].detail
+    assert "agents.wrong: " in found["wrong"].detail
+    assert "telepathy" in found["unknown"].detail
+    assert all(health.ready or health.remedy or health.remedies for health in found.values())
+
+
+@pytest.mark.usefixtures("a_bare_machine")
+def test_auto_reports_its_choice_and_checks_no_agent_twice() -> None:
+    """A health check of a program takes a second or more."""
+    found = check_agents({"stuck": mine_health(Stuck), "fine": mine_health(Fine)})
+
+    assert found["auto"].ready
+    assert found["auto"].detail.startswith("fine (version 1); skipped: stuck:")
+    assert {"claude", "codex", "manual"} <= set(found)
+
+
+# Tests of the check that the agents of a run can answer.
+
+
+ABSENT = AgentSettings("command", options={"argv": ["no-such-program-anywhere"]})
+ASK_SLOW = [Ask("slow")]
+THERE = AgentSettings("command", options={"argv": ["sh"]})
+
+
+class Shelf:
+    """An agent that has one model."""
+
+    def __init__(self, *, model: str = "small") -> None:
+        self._model = model
+
+    async def health(self) -> Health:
+        return Health(self._model == "small", f"model {self._model}", "pull it")
+
+
+def test_an_agent_whose_fallback_is_ready_can_be_asked(tmp_path: Path) -> None:
+    """That is what a fallback is for; a circle of fallbacks must not hang the check."""
+    first = AgentSettings("command", fallback="second", options=ABSENT.options)
+    circle = AgentSettings("command", fallback="first", options=ABSENT.options)
+    asks = [Ask("first")]
+
+    assert find_not_ready({"first": first, "second": THERE}, asks, tmp_path) == {}
+    assert list(find_not_ready({"first": first, "second": circle}, asks, tmp_path)) == ["first"]
+
+
+def test_a_model_that_a_step_names_is_checked_like_one_in_the_settings(tmp_path: Path) -> None:
+    """Only agents that know their models report this; nothing is paid for."""
+    settings = {"shelf": AgentSettings(f"{__name__}:Shelf"), "there": THERE}
+
+    not_ready = find_not_ready(
+        settings, [Ask("shelf", "small"), Ask("shelf", "huge"), Ask("there", "any")], tmp_path
+    )
+
+    assert {name: each.detail for name, each in not_ready.items()} == {
+        "shelf with the model huge": "model huge"
+    }
+
+
+class Slow:
+    """An agent whose check does not end."""
+
+    async def health(self) -> Health:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_an_agent_whose_check_takes_too_long_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine must not refuse a run that would work."""
+    monkeypatch.setattr(auto, "HEALTH_SECONDS", 0.0)
+
+    assert find_not_ready({"slow": AgentSettings(f"{__name__}:Slow")}, ASK_SLOW, tmp_path) == {}
+
+
+def test_a_missing_local_model_is_known_before_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The local model knows which weights are on this machine."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    (health,) = find_not_ready({}, [Ask("local", "no-such-model")], tmp_path).values()
+
+    assert not health.ready

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from signoff import Approval, Choice, Outcome, StepContext, StepDef, Workflow
-from signoff.app.answering import (
-    AnswerInput,
-    answer_to_sign,
-    decide,
-    record_answer,
-    request_to_json,
-)
+from signoff.app import answering
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
@@ -31,7 +25,7 @@ from tests.software_authenticator import (
     sign_answer,
 )
 
-YES = AnswerInput(True, "fine", "ann")
+YES = answering.AnswerInput(True, "fine", "ann")
 SHIP = Approval("Ship?", "the text", presence=True)
 
 
@@ -63,7 +57,7 @@ async def test_a_signature_approves_and_is_stored_with_the_answer(
     """What was signed, by which passkey, has to be there when someone asks later."""
     item = await waiting(project)
 
-    record_answer(project, item.id, sign_answer(project, item.id, YES, authenticator))
+    answering.record_answer(project, item.id, sign_answer(project, item.id, YES, authenticator))
 
     async with project.engine() as engine:
         result = await engine.resume("one", asking(SHIP))
@@ -71,20 +65,20 @@ async def test_a_signature_approves_and_is_stored_with_the_answer(
     assert result.state["value"] is True
     stored = result.state["signed"]
     assert (stored["passkey"], stored["rp_id"], stored["origin"]) == ("laptop", "localhost", ORIGIN)
-    described = request_to_json(project, project.store.item(item.id))
+    described = answering.request_to_json(project, project.store.item(item.id))
     assert described["presence"] is True
-    assert described["answer"]["presence"] == stored
+    assert (described["answer"] or {})["presence"] == stored
 
 
 async def test_no_answer_without_a_signature_approves(project: Project) -> None:
     """The command line, files, REST and MCP all end here, and none of them has a passkey."""
     item = await waiting(project)
 
-    for attempt in (YES, replace(YES, digest=item.digest), AnswerInput(True)):
+    for attempt in (YES, replace(YES, digest=item.digest), answering.AnswerInput(True)):
         with pytest.raises(PresenceRequired):
-            record_answer(project, item.id, attempt)
+            answering.record_answer(project, item.id, attempt)
     with pytest.raises(PresenceRequired) as refused:
-        decide(project, item.id, YES, yes=True)
+        answering.decide(project, item.id, YES, yes=True)
 
     assert refused.value.remedies == (SignOnPage(item.id),)
     assert project.store.item(item.id).answer is None
@@ -96,7 +90,7 @@ async def test_no_command_is_offered_that_would_be_refused(project: Project) -> 
     first, second = await waiting(project), await waiting(project, choice, name="two")
 
     for item, left in [(first, "reject"), (second, "answer")]:
-        page, other = request_to_json(project, item)["commands"]
+        page, other = answering.request_to_json(project, item)["commands"]
         assert page == "signoff web --open"
         assert other.startswith(f"signoff {left} {item.id} ")
 
@@ -105,7 +99,7 @@ async def test_rejecting_needs_no_signature(project: Project) -> None:
     """A human must always be able to stop what is wrong, from wherever they are."""
     item = await waiting(project)
 
-    record_answer(project, item.id, AnswerInput(False, "wrong", "ann"))
+    answering.record_answer(project, item.id, answering.AnswerInput(False, "wrong", "ann"))
 
     assert json.loads(project.store.item(item.id).answer or "{}")["value"] is False
 
@@ -117,14 +111,14 @@ async def test_only_the_options_that_approve_need_a_signature(
     options = ["approve", "request changes"]
     first = await waiting(project, Choice("Go?", options, presence=True, approves=("approve",)))
     second = await waiting(project, Choice("Go?", options, presence=True), name="two")
-    go = AnswerInput("approve", by="ann")
+    go = answering.AnswerInput("approve", by="ann")
 
     for item, value in [(first, "approve"), (second, "approve"), (second, "request changes")]:
         with pytest.raises(PresenceRequired):
-            record_answer(project, item.id, AnswerInput(value, by="ann"))
-    record_answer(project, second.id, sign_answer(project, second.id, go, authenticator))
+            answering.record_answer(project, item.id, answering.AnswerInput(value, by="ann"))
+    answering.record_answer(project, second.id, sign_answer(project, second.id, go, authenticator))
 
-    record_answer(project, first.id, AnswerInput("request changes", by="ann"))
+    answering.record_answer(project, first.id, answering.AnswerInput("request changes", by="ann"))
 
 
 async def test_a_signature_is_valid_for_one_request_of_one_run(
@@ -136,11 +130,11 @@ async def test_a_signature_is_valid_for_one_request_of_one_run(
     signed = sign_answer(project, first.id, YES, authenticator)
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, second.id, signed)
+        answering.record_answer(project, second.id, signed)
 
-    record_answer(project, first.id, signed)
+    answering.record_answer(project, first.id, signed)
     with pytest.raises(RequestClosed):
-        record_answer(project, first.id, signed)
+        answering.record_answer(project, first.id, signed)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +154,7 @@ async def test_a_signature_covers_the_whole_answer(
     signed = sign_answer(project, item.id, YES, authenticator)
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, replace(signed, **changed))
+        answering.record_answer(project, item.id, replace(signed, **changed))
 
     assert project.store.item(item.id).answer is None
 
@@ -175,16 +169,16 @@ async def test_a_signature_covers_the_text_that_the_approver_edited(
     draft.parent.mkdir(parents=True, exist_ok=True)
     draft.write_text("what the human read\n")
     signed = sign_answer(project, item.id, YES, authenticator)
-    edited = answer_to_sign(project, item.id, YES, "my own words\n")[1]
+    edited = answering.answer_to_sign(project, item.id, YES, "my own words\n")[1]
 
     draft.write_text("something else\n")
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, signed)
+        answering.record_answer(project, item.id, signed)
 
     draft.write_text("my own words\n")
     options = signing_options(project.home.passkeys, item, edited, "ann", "localhost")
     proof = Proof(authenticator.sign(options), [ORIGIN])
-    done = record_answer(project, item.id, replace(YES, proof=proof))
+    done = answering.record_answer(project, item.id, replace(YES, proof=proof))
     assert json.loads(done.answer or "{}")["content"] == "my own words\n"
 
 
@@ -198,7 +192,7 @@ async def test_a_passkey_of_someone_else_approves_nothing(
 
     for each in (stranger, impostor):
         with pytest.raises(SignatureRefused):
-            record_answer(project, item.id, sign_answer(project, item.id, YES, each))
+            answering.record_answer(project, item.id, sign_answer(project, item.id, YES, each))
 
     assert project.store.item(item.id).answer is None
 
@@ -223,7 +217,9 @@ async def test_a_signature_made_elsewhere_or_for_something_else_is_refused(
     item = await waiting(project)
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, sign_answer(project, item.id, YES, authenticator, **lies))
+        answering.record_answer(
+            project, item.id, sign_answer(project, item.id, YES, authenticator, **lies)
+        )
 
 
 @pytest.mark.parametrize("flags", [0, PRESENT, VERIFIED])
@@ -235,7 +231,7 @@ async def test_the_authenticator_must_have_verified_its_user(
     authenticator.flags = flags
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, sign_answer(project, item.id, YES, authenticator))
+        answering.record_answer(project, item.id, sign_answer(project, item.id, YES, authenticator))
 
 
 async def test_a_signature_for_another_host_is_refused(
@@ -243,12 +239,12 @@ async def test_a_signature_for_another_host_is_refused(
 ) -> None:
     """The host is part of what is signed, and only the authenticator writes it."""
     item = await waiting(project)
-    _, stored = answer_to_sign(project, item.id, YES)
+    _, stored = answering.answer_to_sign(project, item.id, YES)
     options = signing_options(project.home.passkeys, item, stored, "ann", "localhost")
     proof = Proof(authenticator.sign({**options, "rpId": "evil.example"}), [ORIGIN])
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, replace(YES, proof=proof))
+        answering.record_answer(project, item.id, replace(YES, proof=proof))
 
 
 @pytest.mark.parametrize(
@@ -275,7 +271,7 @@ async def test_a_damaged_signature_is_refused(
     reply = {**signed.proof.reply, "response": response}
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, replace(signed, proof=Proof(reply, [ORIGIN])))
+        answering.record_answer(project, item.id, replace(signed, proof=Proof(reply, [ORIGIN])))
 
 
 async def test_a_removed_passkey_signs_nothing_more(
@@ -287,7 +283,7 @@ async def test_a_removed_passkey_signs_nothing_more(
     remove_passkey(project.home.passkeys, "laptop", 2.0)
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, signed)
+        answering.record_answer(project, item.id, signed)
     with pytest.raises(PresenceRequired):
         sign_answer(project, item.id, YES, authenticator)
 
@@ -307,9 +303,9 @@ async def test_a_passkey_that_was_only_written_into_the_file_signs_nothing(
     item = await waiting(project)
 
     with pytest.raises(SignatureRefused):
-        record_answer(project, item.id, sign_answer(project, item.id, YES, agent))
+        answering.record_answer(project, item.id, sign_answer(project, item.id, YES, agent))
 
-    record_answer(project, item.id, sign_answer(project, item.id, YES, authenticator))
+    answering.record_answer(project, item.id, sign_answer(project, item.id, YES, authenticator))
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -325,10 +321,10 @@ async def test_the_settings_can_require_presence_for_every_approval(
     for item, value in [(approval, True), (choice, "yes")]:
         if required:
             with pytest.raises(PresenceRequired):
-                record_answer(project, item.id, AnswerInput(value))
+                answering.record_answer(project, item.id, answering.AnswerInput(value))
         else:
-            record_answer(project, item.id, AnswerInput(value))
-    record_answer(project, plain.id, AnswerInput("yes"))
+            answering.record_answer(project, item.id, answering.AnswerInput(value))
+    answering.record_answer(project, plain.id, answering.AnswerInput("yes"))
 
 
 async def test_a_file_of_passkeys_that_cannot_be_read_lets_no_one_sign(
@@ -340,6 +336,6 @@ async def test_a_file_of_passkeys_that_cannot_be_read_lets_no_one_sign(
     project.home.passkeys.write_text("{")
 
     with pytest.raises(ConfigError):
-        record_answer(project, item.id, signed)
+        answering.record_answer(project, item.id, signed)
 
     assert project.store.item(item.id).answer is None

@@ -8,14 +8,13 @@ import pytest
 
 from signoff.app import hand_over as module
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.hand_over import ensure_worker, hand_over, wake, wake_if_handed_over
 from signoff.app.project import Project, open_project
 from signoff.app.start import StartPlan, plan, resume, start
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
 from signoff.errors import UsageError
 from signoff.runtime.owner import this_process
-from signoff.testing import FrozenClock
+from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 
 FLOW = """
 from signoff import Outcome, Question, StepDef, Workflow
@@ -42,7 +41,7 @@ async def test_a_run_that_was_handed_over_can_be_resumed_by_hand(
     """Without any worker, nothing is lost; time in the queue costs no time limit."""
     import asyncio
 
-    await asyncio.to_thread(hand_over, project, planned, name="one")
+    await asyncio.to_thread(module.hand_over, project, planned, name="one")
     clock.advance(500)
 
     first = await resume(project, "one")
@@ -62,10 +61,10 @@ async def test_an_answered_run_is_woken_only_if_workers_drive_it(
     result = await start(project, planned.target, planned.params, name="own")
     record_answer(project, result.inbox[0].id, AnswerInput("ab", by="ann"))
 
-    assert not wake_if_handed_over(project, "own")
+    assert not module.wake_if_handed_over(project, "own")
     assert project.store.row("own").status is Status.WAITING
-    assert wake(project, "own").status is Status.QUEUED
-    assert wake_if_handed_over(project, "own")
+    assert module.wake(project, "own").status is Status.QUEUED
+    assert module.wake_if_handed_over(project, "own")
 
 
 async def test_a_run_that_has_ended_is_not_woken(project: Project, planned: StartPlan) -> None:
@@ -75,7 +74,7 @@ async def test_a_run_that_has_ended_is_not_woken(project: Project, planned: Star
     await resume(project, "own")
 
     with pytest.raises(UsageError, match="already ended: completed"):
-        wake(project, "own")
+        module.wake(project, "own")
 
 
 async def test_a_run_without_a_target_is_not_woken(project: Project, planned: StartPlan) -> None:
@@ -84,7 +83,7 @@ async def test_a_run_without_a_target_is_not_woken(project: Project, planned: St
         await engine.start(planned.target.workflow, planned.params, name="own")
 
     with pytest.raises(UsageError, match="started from Python"):
-        wake(project, "own")
+        module.wake(project, "own")
 
     assert project.store.row("own").status is Status.WAITING
 
@@ -104,9 +103,9 @@ def test_a_worker_is_started_only_if_none_is_alive(
 
     monkeypatch.setattr(subprocess, "Popen", Process)
     with open_project(tmp_path, {}, create=True) as project:
-        ensure_worker(project)
+        module.ensure_worker(project)
         project.store.register(this_process(), 1, [])
-        ensure_worker(project)
+        module.ensure_worker(project)
 
         assert len(started) == 1
         assert started[0][1]["start_new_session"] is True
@@ -119,7 +118,7 @@ def test_a_store_that_no_other_process_sees_gets_no_worker(
     """A worker would look for runs in another database."""
     monkeypatch.setattr(subprocess, "Popen", lambda *_args, **_options: pytest.fail("started"))
 
-    ensure_worker(project)
+    module.ensure_worker(project)
 
 
 async def test_a_run_is_woken_from_an_event_loop_with_a_dispatcher(
@@ -132,5 +131,81 @@ async def test_a_run_is_woken_from_an_event_loop_with_a_dispatcher(
     result = await start(project, planned.target, planned.params, name="own")
     record_answer(project, result.inbox[0].id, AnswerInput("ab", by="ann"))
 
-    assert wake(project, "own").status is Status.QUEUED
+    assert module.wake(project, "own").status is Status.QUEUED
     dispatcher.wake.assert_awaited_once()
+
+
+FLOW_CAPABILITIES = """
+goal: A line about the sea.
+constraints: {files: [clear.yaml]}
+workflow:
+  - {step: generate, agent: codex}
+  - {step: critique, agent: claude}
+  - {step: adjudicate, agent: policy}
+"""
+
+EDITS = """
+from signoff import Outcome, StepDef, Workflow
+
+STEP = StepDef("only", "Edit", ["Edit it."], edits=True, next={Outcome.OK: None})
+WORKFLOW = Workflow("edits", STEP)
+"""
+
+
+class Server(WrappedStore):
+    """A store that other hosts use too."""
+
+    def local_file(self) -> Path | None:
+        return None
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Project:
+    project = open_project(tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "none")}, create=True)
+    (tmp_path / "flow.yaml").write_text(FLOW_CAPABILITIES)
+    (tmp_path / "edits.py").write_text(EDITS)
+    (tmp_path / "clear.yaml").write_text("summary: It is clear.\n")
+    return project
+
+
+def needs(shared: Project, target: str, **options: object) -> tuple[str, ...]:
+    planned = plan(shared.home.root, {}, target, {})
+    return module.needs_of(shared, planned, **options)  # type: ignore[arg-type]  # as given by the test
+
+
+def test_a_run_needs_the_agents_that_it_asks(shared: Project) -> None:
+    """A worker without one of them would fail the run after the first steps are paid for."""
+    with shared:
+        plain = needs(shared, "flow.yaml")
+        switched = needs(shared, "flow.yaml", switch={"claude": "gemini"}, labels=["gpu"])
+
+    assert plain == ("agent:claude", "agent:codex")
+    assert switched == ("agent:codex", "agent:gemini", "gpu")
+
+
+def test_with_a_shared_store_a_run_also_needs_its_folder(shared: Project) -> None:
+    """A worker of another project would not find the workflow."""
+    with shared:
+        shared.store = Server(shared.store)
+
+        assert f"folder:{shared.home.root}" in needs(shared, "flow.yaml")
+        assert not any(each.startswith("host:") for each in needs(shared, "flow.yaml"))
+        assert any(each.startswith("host:") for each in needs(shared, "edits.py"))
+
+
+def test_a_worker_can_do_what_its_agents_are_ready_for(
+    shared: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown agent is no capability, and an agent of the program is ready."""
+    shared.agents = {"writer": ScriptedAgent()}
+    able = module.WorkerCapabilities(shared, ["gpu"])
+    with shared:
+        changed = able.check(["agent:manual", "agent:writer", "agent:nobody", "label"])
+        again = able.check(["agent:manual", "agent:nobody"])
+        monkeypatch.setattr(module, "RECHECK_SECONDS", -1.0)
+        shared.agents = {}
+        lost = able.check(["agent:writer"])
+
+    assert (changed, again, lost) == (True, False, True)
+    assert {each for each in able.names if each.startswith("agent:")} == {"agent:manual"}
+    assert {"gpu", f"folder:{shared.home.root}"} <= able.names

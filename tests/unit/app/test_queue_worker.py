@@ -10,16 +10,20 @@ import pytest
 
 from signoff.app.hand_over import hand_over
 from signoff.app.project import Project, open_project
-from signoff.app.queue_worker import LOOK_SECONDS, QueueWorker
+from signoff.app.queue_worker import LOOK_SECONDS, QueueWorker, has_work, lost_workers, rest_of
 from signoff.app.run_records import living_workers
 from signoff.app.runs import current_row
 from signoff.app.start import plan
-from signoff.core.outcome import Status
-from signoff.errors import WriteFailed
+from signoff.core import events as ev
+from signoff.core.codec import encode
+from signoff.core.outcome import Outcome, Status
+from signoff.errors import RunBusy, WriteFailed
+from signoff.runtime.owner import this_process
 from signoff.runtime.ports import SystemClock
 from signoff.runtime.store_port import FORGOTTEN_SECONDS, Commit, CommitResult, Store
 from signoff.testing import WrappedStore
 from tests.patience import until
+from tests.store_suite.journal_writer import JournalWriter, new_request, start_run
 
 FLOW = """
 import asyncio
@@ -359,3 +363,132 @@ async def test_an_agent_is_checked_when_a_run_needs_it(project: Project) -> None
             assert "agent:manual" in living_workers(project.store)[0].capabilities
             row = current_row(project, project.store.row("asks"))
             assert row.reason == "no worker has agent:nobody"
+
+
+FLOW_LOST = """
+from signoff import Outcome, StepDef, Workflow
+
+def work(ctx):
+    return Outcome.OK, {}
+
+WORKFLOW = Workflow("plain", StepDef("only", handler=work, next={Outcome.OK: None}))
+"""
+
+
+@pytest.fixture
+async def deadly(tmp_path: Path) -> Project:
+    (tmp_path / "flow.py").write_text(FLOW_LOST)
+    deadly = open_project(tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "none")}, create=True)
+    await asyncio.to_thread(hand_over, deadly, plan(tmp_path, {}, "flow.py", {}), name="run")
+    return deadly
+
+
+def die(deadly: Project, *recorded: ev.Event) -> None:
+    """Leaves the journal of a process that resumed the run, recorded something, and died."""
+    store, owner = deadly.store, this_process()
+    row = store.row("run")
+    fence = store.take(row.id, owner, lambda _owner: False)
+    events = [encode(ev.to_json(event), {}) for event in (ev.RunResumed(), *recorded)]
+    commit = Commit(
+        run=row.id,
+        fence=fence,
+        head=row.head,
+        events=f"[{','.join(events)}]",
+        status=Status.RUNNING,
+        step="only",
+        iteration=1,
+        reason="",
+        due_at=None,
+        at=1.0,
+    )
+    assert store.commit([commit])[0].accepted
+    store.leave(owner)
+
+
+async def test_a_run_that_ends_one_worker_after_the_other_is_given_up(
+    deadly: Project,
+) -> None:
+    """Each of them would pay again for the call that is under way."""
+    with deadly:
+        for _ in range(3):
+            die(deadly)
+
+        await QueueWorker(deadly, slots=1, idle_seconds=0.0).work()
+
+        row = deadly.store.row("run")
+        assert (row.status, row.reason[:11]) == (Status.FAILED, "3 processes")
+
+
+async def test_a_run_that_gets_on_is_not_given_up(deadly: Project) -> None:
+    """Workers are killed for many reasons; only those without any progress count."""
+    progress = ev.StepWorked(Outcome.OK)
+    with deadly:
+        for recorded in ((), (), (progress,), ()):
+            die(deadly, *recorded)
+        assert lost_workers(deadly.store, deadly.store.row("run")) == 1
+
+        await QueueWorker(deadly, slots=1, idle_seconds=0.0).work()
+
+        assert deadly.store.row("run").status is Status.COMPLETED
+
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def resting(tmp_path: Path) -> Project:
+    return open_project(tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "none")}, create=True)
+
+
+def rested(resting: Project, status: Status, due_in: float | None = None) -> JournalWriter:
+    """Returns a run that has come to rest."""
+    run = start_run(resting.store, "one")
+    due_at = None if due_in is None else resting.clock.now() + due_in
+    run.append(status=status, release=True, due_at=due_at, opened=[new_request()])
+    return run
+
+
+@pytest.mark.parametrize(
+    ("status", "due_in", "expected"),
+    [
+        (Status.QUEUED, None, True),
+        (Status.PARKED, -HOUR, True),
+        (Status.PARKED, HOUR, False),
+        (Status.WAITING, -HOUR, True),
+        (Status.WAITING, HOUR, False),
+        (Status.WAITING, None, False),
+        (Status.COMPLETED, None, False),
+        (Status.FAILED, -HOUR, False),
+    ],
+)
+def test_a_run_continues_when_it_is_queued_or_its_time_has_come(
+    resting: Project, status: Status, due_in: float | None, expected: bool
+) -> None:
+    """A dispatcher may ask for it at any time."""
+    with resting:
+        rested(resting, status, due_in)
+
+        assert has_work(resting, resting.store.row("one")) is expected
+
+
+def test_an_answer_lets_a_waiting_run_continue(resting: Project) -> None:
+    """Even before its deadline."""
+    with resting:
+        rested(resting, Status.WAITING, HOUR)
+        (item,) = resting.store.items("one")
+        resting.store.answer(item.id, '{"value": true}', "ann", 1.0, item.digest)
+
+        assert has_work(resting, resting.store.row("one"))
+
+
+def test_a_dispatcher_learns_for_how_long_a_run_rests(resting: Project) -> None:
+    """It comes back then, and not again after the run has ended."""
+    with resting:
+        run = rested(resting, Status.PARKED, HOUR)
+        rest = rest_of(resting, "one")
+        assert rest.seconds == pytest.approx(HOUR, abs=HOUR / 2)
+        run.append(status=Status.RUNNING)
+        with pytest.raises(RunBusy, match="another process"):
+            rest_of(resting, "one")
+        run.append(status=Status.COMPLETED, release=True)
+        assert rest_of(resting, "one").ended

@@ -6,16 +6,8 @@ from typing import Any
 import pytest
 
 from signoff import Approval, Outcome, Question, StepContext, StepDef, Workflow
+from signoff.app import runs
 from signoff.app.project import Project
-from signoff.app.runs import (
-    RunFilter,
-    age_in_seconds,
-    catch_up,
-    delete_runs,
-    ended_runs,
-    list_page,
-    named_runs,
-)
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.owner import this_process
@@ -48,8 +40,8 @@ async def test_runs_that_ended_long_ago_are_pruned_and_others_stay(
     clock.advance(31 * DAY)
     await start(project, "fresh")
 
-    found = ended_runs(project, "30d")
-    delete_runs(project, found)
+    found = runs.ended_runs(project, "30d")
+    runs.delete_runs(project, found)
 
     assert [row.name for row in found] == ["old"]
     assert not project.folder("old").exists()
@@ -66,7 +58,7 @@ async def test_a_running_run_is_not_deleted(project: Project) -> None:
         db.execute("UPDATE runs SET status = 'running'")
 
     with pytest.raises(UsageError, match="'one' is running"):
-        named_runs(project, ["one"])
+        runs.named_runs(project, ["one"])
 
 
 async def test_unknown_runs_are_refused_before_any_is_deleted(project: Project) -> None:
@@ -74,7 +66,7 @@ async def test_unknown_runs_are_refused_before_any_is_deleted(project: Project) 
     await start(project, "one")
 
     with pytest.raises(UnknownName):
-        named_runs(project, ["one", "tow"])
+        runs.named_runs(project, ["one", "tow"])
 
     assert project.has_run("one")
 
@@ -84,7 +76,7 @@ async def test_unknown_runs_are_refused_before_any_is_deleted(project: Project) 
 )
 def test_ages_have_units(text: str, seconds: int) -> None:
     """A number alone could be days or seconds."""
-    assert age_in_seconds(text) == seconds
+    assert runs.age_in_seconds(text) == seconds
 
 
 async def start_runs(project: Project, workflow: str, *names: str) -> None:
@@ -97,11 +89,11 @@ async def start_runs(project: Project, workflow: str, *names: str) -> None:
 async def test_pages_follow_each_other_whatever_is_started_meanwhile(project: Project) -> None:
     """A list by page number would show a run twice or never."""
     await start_runs(project, "docs", *(f"run-{number}" for number in range(5)))
-    first = list_page(project, RunFilter(), limit=2)
+    first = runs.list_page(project, runs.RunFilter(), limit=2)
     await start_runs(project, "docs", "newer")
 
-    second = list_page(project, RunFilter(), cursor=first.next or "", limit=2)
-    last = list_page(project, RunFilter(), cursor=second.next or "", limit=2)
+    second = runs.list_page(project, runs.RunFilter(), cursor=first.next or "", limit=2)
+    last = runs.list_page(project, runs.RunFilter(), cursor=second.next or "", limit=2)
 
     shown = [row.name for page in (first, second, last) for row in page.rows]
     assert shown == ["run-4", "run-3", "run-2", "run-1", "run-0"]
@@ -113,23 +105,23 @@ async def test_runs_are_found_by_status_workflow_and_text(project: Project) -> N
     await start_runs(project, "docs", "alpha", "beta_1")
     await start_runs(project, "code", "gamma-Alpha")
 
-    def names(chosen: RunFilter) -> list[str]:
-        return [row.name for row in list_page(project, chosen).rows]
+    def names(chosen: runs.RunFilter) -> list[str]:
+        return [row.name for row in runs.list_page(project, chosen).rows]
 
-    assert names(RunFilter(workflow="docs")) == ["beta_1", "alpha"]
-    assert names(RunFilter(text="ALPHA")) == ["gamma-Alpha", "alpha"]
-    assert names(RunFilter(text="a_1")) == ["beta_1"]
-    assert names(RunFilter(text="%")) == []
-    assert names(RunFilter(text="\ud800")) == []
-    assert names(RunFilter(status=[Status.COMPLETED], workflow="code")) == ["gamma-Alpha"]
-    assert names(RunFilter(status=[Status.INTERRUPTED])) == []
+    assert names(runs.RunFilter(workflow="docs")) == ["beta_1", "alpha"]
+    assert names(runs.RunFilter(text="ALPHA")) == ["gamma-Alpha", "alpha"]
+    assert names(runs.RunFilter(text="a_1")) == ["beta_1"]
+    assert names(runs.RunFilter(text="%")) == []
+    assert names(runs.RunFilter(text="\ud800")) == []
+    assert names(runs.RunFilter(status=[Status.COMPLETED], workflow="code")) == ["gamma-Alpha"]
+    assert names(runs.RunFilter(status=[Status.INTERRUPTED])) == []
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "1" * 40, "٣"])
 def test_a_cursor_that_no_page_named_is_refused(project: Project, cursor: str) -> None:
     """It would silently show the first page again."""
     with pytest.raises(UsageError, match="cursor"):
-        list_page(project, RunFilter(), cursor=cursor)
+        runs.list_page(project, runs.RunFilter(), cursor=cursor)
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -152,7 +144,7 @@ async def test_a_directory_that_cannot_be_written_is_a_warning(project: Project)
     project.home.runs.write_text("in the way")
     warnings: list[str] = []
 
-    catch_up(project, "one", warnings.append)
+    runs.catch_up(project, "one", warnings.append)
 
     assert len(warnings) == 1
     assert warnings[0].startswith("the directory of run one is not up to date: ")

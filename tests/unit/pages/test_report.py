@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from signoff.agents.scripted import ScriptedAgent
 from signoff.core import events as ev
@@ -12,7 +13,8 @@ from signoff.core.codec import encode
 from signoff.core.outcome import Outcome, Status
 from signoff.exports.run_record import ExportOptions, RunRecord
 from signoff.flows.history import FlowHistory
-from signoff.pages.report import report
+from signoff.pages.report import report, rounds_chart
+from signoff.review.history import Round
 from signoff.runtime.store_port import JournalRow
 from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import REWRITE_LOOP, fails, flow, issue, passes, play
@@ -114,3 +116,31 @@ def recorded(events: list[ev.Event], definition: Mapping[str, Any] | None = None
     rows = [JournalRow(n, encode([ev.to_json(each)], blobs)) for n, each in enumerate(events, 1)]
     history = FlowHistory if definition is not None else None
     return RunRecord("run", "w", "", definition or {}, rows, blobs.__getitem__, history=history)
+
+
+# Tests of the chart of rounds.
+
+
+def chart(*opened: dict[str, int]) -> str:
+    rounds = [Round(n, counts={"open": each}) for n, each in enumerate(opened, 1)]
+    return str(rounds_chart(rounds))
+
+
+def test_each_round_has_a_bar_with_a_part_for_each_severity() -> None:
+    """Readers see at a glance whether the review converges."""
+    svg, _, legend = chart({"CRITICAL": 1, "LOW": 3}, {"LOW": 2}, {}).partition("</svg>")
+
+    root = ElementTree.fromstring(f"{svg}</svg>")
+    rects = [each for each in root.iter() if each.tag.endswith("rect")]
+    heights = [float(each.get("height", "")) for each in rects]
+
+    assert [each.get("class") for each in rects] == ["critical", "low", "low"]
+    assert heights[1] > heights[2] > heights[0]
+    assert "round 3: 0 open" in svg
+    assert "Critical" in legend
+    assert "High" not in legend
+
+
+def test_rounds_that_were_not_reviewed_have_no_chart() -> None:
+    """An empty frame says nothing."""
+    assert rounds_chart([Round(1)]) == ""

@@ -1,6 +1,7 @@
 import httpx
 import pytest
 
+from signoff.web.access import Access
 from signoff.web.server import listen, listen_as_localhost
 
 
@@ -42,3 +43,61 @@ def test_no_other_program_gets_what_is_sent_to_localhost() -> None:
 
     (own,) = listen_as_localhost(port)
     own.close()
+
+
+async def test_a_login_link_sets_a_strict_cookie_and_opens_the_page(
+    stranger: httpx.AsyncClient, access: Access
+) -> None:
+    """The whole of it: open the link, then read."""
+    answer = await stranger.get(f"/login?key={access.new_link('ann')}&to=/runs/first")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/runs/first")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert (await stranger.get("/api/v1/runs")).status_code == 200
+
+
+async def test_a_used_link_logs_no_one_in(stranger: httpx.AsyncClient, access: Access) -> None:
+    """It may be in a log or a history by then."""
+    link = f"/login?key={access.new_link('ann')}"
+    await stranger.get(link)
+    stranger.cookies.clear()
+
+    again = await stranger.get(link)
+
+    assert again.status_code == 401
+    assert "set-cookie" not in again.headers
+
+
+async def test_a_used_link_opens_the_page_for_who_is_logged_in(
+    stranger: httpx.AsyncClient, access: Access
+) -> None:
+    """It is the first entry in the history of the browser."""
+    link = f"/login?key={access.new_link('ann')}"
+    await stranger.get(link)
+
+    again = await stranger.get(link)
+
+    assert (again.status_code, again.headers["location"]) == (303, "/")
+    assert "set-cookie" not in again.headers
+
+
+@pytest.mark.parametrize(
+    "to", ["//evil.example", "https://evil.example", "/\\evil.example", "x", "/a\r\nx: y"]
+)
+async def test_a_login_never_leads_to_another_server(
+    stranger: httpx.AsyncClient, access: Access, to: str
+) -> None:
+    """A link that logs in and then leads away would make every fake page look right."""
+    answer = await stranger.get("/login", params={"key": access.new_link("ann"), "to": to})
+
+    assert answer.headers["location"] == "/"
+
+
+async def test_logging_out_ends_the_session(browser: httpx.AsyncClient) -> None:
+    """On the server too: a copied cookie must not live on."""
+    answer = await browser.post("/logout")
+
+    assert answer.status_code == 303
+    assert (await browser.get("/api/v1/runs")).status_code == 401

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def _note_trust(lines: int, out: Output) -> None:
         out.note("trust them: signoff trust")
 
 
-def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
+def _show(request: Mapping[str, Any], out: Output, *, whole: bool) -> None:
     now = time.time()
     name, age = f"#{request['number']}  {request_word(request)}", ago(request["opened_at"], now)
     out.line(f"{name}  {request['run']} · {request['step']} · {age}", style="yellow")
@@ -130,7 +130,7 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         out.line(f"    {command}")
 
 
-def _ended(request: dict[str, Any]) -> str:
+def _ended(request: Mapping[str, Any]) -> str:
     """Describes how a closed request ended."""
     answer = request["answer"]
     if answer is None:
@@ -143,7 +143,7 @@ def _ended(request: dict[str, Any]) -> str:
     return f"{what} by {answer['by']}, {moment(answer['at'])}{text}"
 
 
-def _show_content(request: dict[str, Any], out: Output) -> None:
+def _show_content(request: Mapping[str, Any], out: Output) -> None:
     for name, value in request["shown"].items():
         if value is None:
             # An approval without content has none to show; a gate names what it wanted to show.
@@ -279,18 +279,7 @@ def after_decision(
     catch_up(project, item.run, out.warn)
     remaining = len(project.store.items(item.run))
     if out.as_json:
-        out.json(
-            {
-                "number": item.id,
-                "run": item.run,
-                "state": item.state,
-                "answered_by": item.answered_by,
-                "answered_at": item.answered_at,
-                "digest": item.digest,
-                "value": json.loads(item.answer or "{}").get("value"),
-                "open": remaining,
-            }
-        )
+        out.json({**request_to_json(project, item), "open": remaining})
         return exits.OK
     out.line(f"{status} #{item.id}  {item.run}")
     more = f"{remaining} more to answer: signoff inbox {item.run}; " if remaining else ""

@@ -238,12 +238,11 @@ def print_status(status: RunStatus, out: Output, items: Sequence[WorkItem]) -> N
 
 def to_json(status: RunStatus, items: Sequence[WorkItem]) -> dict[str, Any]:
     """Returns a run's status as plain values."""
+    from signoff.app.documents import run_info
+
     row, verdict = status.row, status.verdict
     return {
-        "run": row.name,
-        "status": row.status.value,
-        "step": row.step,
-        "reason": row.reason,
+        **run_info(row),
         "accepted": verdict.accepted if verdict else None,
         "problem": (verdict.problem or None) if verdict else None,
         "work": [{**asdict(item), "submit": _commands(item, status.root)} for item in items],

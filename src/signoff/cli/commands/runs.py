@@ -12,7 +12,6 @@ from signoff.app.runs import (
     ended_runs,
     list_runs,
     named_runs,
-    run_to_json,
 )
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import STYLES, Output, has_keyboard
@@ -76,7 +75,9 @@ def command(
         rows = list_runs(project, status=status, limit=limit)
         answered = answered_runs(project)
     if out.as_json:
-        out.json([{**run_to_json(row), "answered": row.name in answered} for row in rows])
+        from signoff.app.documents import run_info
+
+        out.json([{**run_info(row), "answered": row.name in answered} for row in rows])
     elif rows:
         now = time.time()
         cells = [_cells(row, now, answered=row.name in answered) for row in rows]

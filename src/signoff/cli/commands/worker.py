@@ -11,7 +11,8 @@ from typing import Self
 
 import click
 
-from signoff.app.hand_over import open_dispatcher, worker_to_json
+from signoff.app.documents import worker_document
+from signoff.app.hand_over import open_dispatcher
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.run_records import living_workers
 from signoff.app.runs import public_address
@@ -164,7 +165,7 @@ def workers_command(out: Output) -> None:
     with open_here() as project:
         workers = living_workers(project.store)
     if out.as_json:
-        out.json([worker_to_json(each) for each in workers])
+        out.json([worker_document(each) for each in workers])
     elif workers:
         now = time.time()
         cells = [

@@ -18,7 +18,7 @@ from signoff.app.project import Project
 from signoff.core.requests import request_word
 from signoff.pages.html import Content, Markup, ago, one_line, run_path, tag, until
 from signoff.runtime.store_port import RunRow
-from signoff.web.route_params import caller_of
+from signoff.web.route_params import API, caller_of
 
 SCRIPTS = ("/static/htmx.min.js", "/static/hx-sse.min.js", "/static/page.js")
 HTMX_CONFIG = (
@@ -55,7 +55,7 @@ class Live:
 
 def events_path(row: RunRow) -> str:
     """Returns the address of the events of a run since its page was made."""
-    return f"{run_path(row.name, 'events')}?after={row.id}.{row.head}"
+    return f"{API}{run_path(row.name, 'events')}?after={row.id}.{row.head}"
 
 
 def request_words(request: Mapping[str, Any], now: float) -> Markup:

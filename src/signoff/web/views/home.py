@@ -33,7 +33,7 @@ from signoff.pages.html import (
 from signoff.pages.report import AMOUNTS, amounts
 from signoff.runtime.amounts import money, partial
 from signoff.runtime.store_port import LedgerTotal, RunRow
-from signoff.web.route_params import OpenProject
+from signoff.web.route_params import API, OpenProject
 from signoff.web.views.frame import LONGEST_LINE, Live, request_words, show_page
 
 PAGE_ROWS = 50
@@ -99,7 +99,7 @@ def home_page(
         section("runs", _runs_title(chosen, after), rows.show(listed.rows, chosen)),
         _pages(chosen, after, listed.next or "") if listed.rows else None,
     ]
-    events = f"/events?after={last[0]}.{last[1]}" if last else "/events"
+    events = f"{API}/events{f'?after={last[0]}.{last[1]}' if last else ''}"
     live = Live(events, chosen.address(after))
     return show_page(request, project, "Inbox and runs", main, here="/", live=live)
 

@@ -12,16 +12,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from signoff.app.next_commands import error_message
 from signoff.errors import NotAllowed, SignatureRefused, SignoffError, UsageError
 from signoff.pages.html import Content, scrollable, table, tag
-from signoff.passkeys.keys import (
-    HEADINGS,
-    Passkey,
-    Proof,
-    confirmation_options,
-    created_passkey,
-    read_passkeys,
-    register,
-    registration_options,
-)
+from signoff.passkeys import keys
 from signoff.web.access import Access, Caller
 from signoff.web.route_params import Decider, FormFields, OpenProject, SentForm
 from signoff.web.views.frame import show_page
@@ -37,7 +28,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/passkeys")
 def show_passkeys(request: Request, project: OpenProject) -> Response:
     """Shows who can sign approvals."""
-    rows = [each.describe() for each in read_passkeys(project.home.passkeys)]
+    rows = [each.describe() for each in keys.read_passkeys(project.home.passkeys)]
     about = (
         "Approvals that require presence are signed with one of these. To register another, run ",
         tag("code", "signoff passkeys add NAME"),
@@ -46,7 +37,7 @@ def show_passkeys(request: Request, project: OpenProject) -> Response:
         "; commit it, and review its changes.",
     )
     none = tag("p", "There are none yet.", class_="notice")
-    found = scrollable("Passkeys", table(HEADINGS, rows)) if rows else none
+    found = scrollable("Passkeys", table(keys.HEADINGS, rows)) if rows else none
     return show_page(request, project, "Passkeys", tag("h1", "Passkeys"), tag("p", *about), found)
 
 
@@ -81,7 +72,7 @@ def new_options(
     def options() -> Mapping[str, Any]:
         key = form.one("key")
         name, host = _registered_name(request, key), host_for_passkeys(request)
-        return registration_options(project.home.passkeys, key, name, host)
+        return keys.registration_options(project.home.passkeys, key, name, host)
 
     return browser_options(options)
 
@@ -94,7 +85,7 @@ def confirm_options(
 
     def options() -> Mapping[str, Any] | None:
         new = _created(request, form, caller, project.clock.now())
-        return confirmation_options(project.home.passkeys, new)
+        return keys.confirmation_options(project.home.passkeys, new)
 
     return browser_options(options)
 
@@ -108,15 +99,15 @@ def add(request: Request, project: OpenProject, caller: Decider, form: SentForm)
     # Used up before the passkey is added, so that of two requests with one link only one adds.
     if not access.use_registration(form.one("key")):
         raise _used_up()
-    register(project.home.passkeys, new, confirmation)
+    keys.register(project.home.passkeys, new, confirmation)
     return RedirectResponse("/passkeys", 303)
 
 
-def _created(request: Request, form: FormFields, caller: Caller, at: float) -> Passkey:
+def _created(request: Request, form: FormFields, caller: Caller, at: float) -> keys.Passkey:
     created, key = sent_proof(request, form, "created"), form.one("key")
     if created is None:
         raise SignatureRefused("the browser has sent no passkey; registering one needs JavaScript")
-    return created_passkey(key, _registered_name(request, key), caller.name, created, at)
+    return keys.created_passkey(key, _registered_name(request, key), caller.name, created, at)
 
 
 def _registered_name(request: Request, key: str) -> str:
@@ -160,7 +151,7 @@ def browser_options(compute: Callable[[], Mapping[str, Any] | None]) -> Response
         return JSONResponse({"problem": error_message(error)}, 422)
 
 
-def sent_proof(request: Request, form: FormFields, field: str) -> Proof | None:
+def sent_proof(request: Request, form: FormFields, field: str) -> keys.Proof | None:
     """Returns what an authenticator returned to a page; None if nothing was sent."""
     text = form.one(field)
     if not text:
@@ -171,7 +162,7 @@ def sent_proof(request: Request, form: FormFields, field: str) -> Proof | None:
         raise SignatureRefused("the reply of the authenticator is damaged") from error
     if not isinstance(reply, dict):
         raise SignatureRefused("the reply of the authenticator is damaged")
-    return Proof(reply, _origins_of(request))
+    return keys.Proof(reply, _origins_of(request))
 
 
 def host_for_passkeys(request: Request) -> str:

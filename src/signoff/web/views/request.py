@@ -31,15 +31,16 @@ from signoff.pages.markdown import is_markdown, rendered_files
 from signoff.pages.review import MOST_TEXT, review_context, shown_better, unified_html
 from signoff.passkeys.keys import signing_options
 from signoff.runtime.store_port import InboxItem
-from signoff.web.route_params import Decider, FormFields, OpenProject, SentForm, followed_runs
-from signoff.web.views.frame import Live, events_path, show_page
-from signoff.web.views.passkeys import (
-    browser_options,
-    host_for_passkeys,
-    sent_proof,
-    signature_fields,
+from signoff.web.route_params import (
+    SANDBOX,
+    Decider,
+    FormFields,
+    OpenProject,
+    SentForm,
+    followed_runs,
 )
-from signoff.web.views.run import SANDBOX
+from signoff.web.views import passkeys
+from signoff.web.views.frame import Live, events_path, show_page
 
 _SHORT = 120
 """Characters of a value that is shown on one line."""
@@ -121,7 +122,7 @@ def answer(
     try:
         given = replace(
             _sent_answer(project, item, form, caller.name),
-            proof=sent_proof(request, form, "assertion"),
+            proof=passkeys.sent_proof(request, form, "assertion"),
         )
         answered = _record(project, item, form, given)
     except er.SignoffError as error:
@@ -146,10 +147,10 @@ def challenge(
         item, stored = answering.answer_to_sign(project, number, answer, _edited_content(form))
         if not needs_presence(form_of(project, item), stored["value"]):
             return None
-        host = host_for_passkeys(request)
+        host = passkeys.host_for_passkeys(request)
         return signing_options(project.home.passkeys, item, stored, caller.name, host)
 
-    return browser_options(compute)
+    return passkeys.browser_options(compute)
 
 
 def _sent_answer(
@@ -385,7 +386,7 @@ def _form(page: RequestPage) -> Markup:
             fields = _answer(page, "The response", 16)
         case other:
             assert_never(other)
-    signature = signature_fields(request["number"]) if request.get("presence") else ()
+    signature = passkeys.signature_fields(request["number"]) if request.get("presence") else ()
     address = f"/requests/{request['number']}"
     # Named by its digest: a request that shows something else gets a form of its own, and one that
     # is unchanged keeps what was typed when the page is refreshed.

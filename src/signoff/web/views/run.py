@@ -5,11 +5,11 @@ Runs of every notation have one. A review adds its rounds, findings, text and ch
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -17,7 +17,7 @@ from fastapi.responses import RedirectResponse, Response
 from signoff import plugins
 from signoff.app.answering import answer_to_json, open_requests, request_line
 from signoff.app.hand_over import continue_run
-from signoff.app.history import FollowedRun, export, load_state
+from signoff.app.history import FollowedRun, load_state
 from signoff.app.next_commands import next_commands, with_file
 from signoff.app.project import Project
 from signoff.app.runs import cancel, current_row, list_files, read_file
@@ -59,7 +59,7 @@ from signoff.review.history import ReviewHistory, Version
 from signoff.runtime.amounts import duration
 from signoff.runtime.narration import LogLine, Weight, describe_answer, describe_stop
 from signoff.runtime.store_port import InboxLine, RunRow
-from signoff.web.route_params import OpenProject, Operator, ProjectPool, SentForm, followed_runs
+from signoff.web.route_params import API, SANDBOX, OpenProject, Operator, SentForm, followed_runs
 from signoff.web.views.frame import Live, events_path, request_words, show_page
 
 MOST_LINES = 2_000
@@ -69,9 +69,6 @@ MOST_CARDS = 40
 MOST_REQUESTS = 10
 """Pending requests that the page lists, the oldest ones."""
 LONGEST_LINE = 200
-
-SANDBOX = "sandbox; default-src 'none'"
-"""The policy of a document that was not made here: it may do nothing."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -283,7 +280,7 @@ def _files(page: _RunPage) -> Iterator[Markup]:
     row = page.row
     links = [tag("a", "Files of this run", href=run_path(row.name, "files"))]
     links += [
-        tag("a", f"Export as {form}", href=run_path(row.name, "export", form))
+        tag("a", f"Export as {form}", href=f"{API}{run_path(row.name, 'exports', form)}")
         for form in sorted(plugins.paths("exports"))
     ]
     yield tag("ul", [tag("li", link) for link in links], class_="links")
@@ -356,27 +353,12 @@ def show_file(project: OpenProject, name: str, path: str) -> Response:
     return Response(content, media_type="text/plain", headers={"content-security-policy": SANDBOX})
 
 
-@router.get("/runs/{name}/export/{form}")
-def download(project: OpenProject, name: str, form: str) -> Response:
-    """Sends an export of a run, to be saved."""
-    run = project.store.row(name).name
-    text = "".join(export(project, form, run))
-    ending = {"html": "html", "markdown": "md"}.get(form, f"{form}.json")
-    headers = {
-        "content-disposition": f"attachment; filename*=utf-8''{quote(run)}.{ending}",
-        "content-security-policy": SANDBOX,
-    }
-    return Response(text.encode("utf-8", "replace"), media_type="text/plain", headers=headers)
-
-
 @router.post("/runs/{name}/cancel")
-async def cancel_run(request: Request, caller: Operator, name: str, form: SentForm) -> Response:
+def cancel_run(project: OpenProject, caller: Operator, name: str, form: SentForm) -> Response:
     """Cancels a run."""
-    by, why = caller.name, form.one("why").strip()
-    projects: ProjectPool = request.app.state.projects
-    # Cancelling is async, so it borrows a project itself: a route that gets one is not.
-    async with projects.lend(writes=True) as project:
-        await cancel(project, name, f"by {by}{why and f': {why}'}")
+    why = form.one("why").strip()
+    # This thread has no event loop, and the reader is told when nothing of the run is active.
+    asyncio.run(cancel(project, name, f"by {caller.name}{why and f': {why}'}"))
     return RedirectResponse(run_path(name), 303)
 
 

@@ -212,8 +212,8 @@ async def test_exports_are_saved_not_shown(project: Project, browser: httpx.Asyn
     """The report has styles of its own, which pages of this server may not have."""
     LongReview(project.store, rounds=2, findings=4).write()
 
-    response = await browser.get("/runs/long/export/html")
-    unknown = await browser.get("/runs/long/export/pdf")
+    response = await browser.get("/api/v1/runs/long/exports/html")
+    unknown = await browser.get("/api/v1/runs/long/exports/pdf")
 
     assert response.headers["content-disposition"] == "attachment; filename*=utf-8''long.html"
     assert "Made by signoff" in response.text
