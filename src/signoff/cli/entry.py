@@ -19,7 +19,7 @@ import click
 from signoff._version import __version__
 from signoff.cli import exits
 from signoff.cli.options import CliCommand
-from signoff.cli.text import PLAIN_SIGNS, clean, register_plain_signs
+from signoff.cli.text import clean
 from signoff.errors import NotTrusted, SignoffError
 
 if TYPE_CHECKING:
@@ -252,15 +252,14 @@ def _message(error: SignoffError, arguments: Sequence[str]) -> str:
 
 
 def _prepare_streams() -> None:
-    register_plain_signs()
     # A closed stream (`<&-`) is None, and the next opened file would get its descriptor.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # On a terminal without UTF-8, a plain sign is better than an encoding error.
-            stream.reconfigure(errors=PLAIN_SIGNS)
+            # On a terminal without UTF-8, a question mark is better than an encoding error.
+            stream.reconfigure(errors="replace")
 
 
 def _flush_stdout(result: object) -> int:

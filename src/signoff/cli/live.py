@@ -1,17 +1,16 @@
 """The live view of a run on a terminal.
 
-Finished steps scroll up as permanent lines. Below them a few lines are redrawn: the current
-step, the calls it waits for and for how long, the possible next steps, and the cost so
-far. Everything is drawn from a timeline, so it can be redrawn at any time and width.
+Finished steps scroll up as permanent lines. Below them a few lines are redrawn: the current step,
+the calls it waits for and for how long, and the cost so far. Everything is drawn from a timeline,
+so it can be redrawn at any time and width.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,13 +18,12 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from signoff.cli.output import SHOW_CURSOR, Keyboard
+from signoff.cli.output import Keyboard
 from signoff.cli.text import NARROWEST, one_line
 from signoff.cli.views import OpenReview, StreamTail, View
 from signoff.core import events as ev
-from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import End, Outcome
+from signoff.core.outcome import Outcome
 from signoff.core.workflow import Workflow
 from signoff.runtime.amounts import UNKNOWN, count, duration, money, partial
 from signoff.runtime.narration import LogLine, Narrator, Weight
@@ -35,15 +33,10 @@ from signoff.runtime.timeline import FanOutProgress, Running, StepVisit, Timelin
 ROWS = 6
 """How many running calls are listed one by one; the rest are counted."""
 
-PAUSES = 2
-"""How many pending retries are listed one by one."""
-
 PICTURES_PER_SECOND = 10
 FLUSH_SECONDS = 0.1
 """Printing above a live view is expensive, so steps that finish quickly share one print."""
 
-_GATE = gate_name("")
-"""The prefix of the edge names of gate options."""
 _PRINTED_ELSEWHERE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
 """Events that have a line of their own, or are part of the summary."""
 
@@ -72,7 +65,6 @@ class LiveView(View):
         self._narrator = Narrator(self._timeline)
         self._printed_visits = sum(visit.outcome is not None for visit in self._timeline.visits)
         self._round = self._timeline.state.iteration
-        self._retries: dict[str, _Pause] = {}
         self._progress: dict[str, StreamTail] = {}
         """The latest message of a step or an item, and the streamed answers of calls."""
         self._pending: list[RenderableType] = []
@@ -109,8 +101,6 @@ class LiveView(View):
     def release_terminal(self) -> None:
         """Restores the terminal at once; safe to call from a signal handler."""
         self._keyboard.restore()
-        # Not through `sys.stderr`, which refuses to be entered twice.
-        os.write(2, SHOW_CURSOR.encode())
 
     def notice(self, notice: Notice) -> None:
         """Records what happened; the next redraw shows it."""
@@ -122,9 +112,8 @@ class LiveView(View):
                         self._follow(run, event)
                     self._forget_ended()
                 case Retrying(effect=effect, error=error, seconds=seconds):
-                    running = self._timeline.running.get(effect)
-                    attempt = running.attempt if running is not None else 1
-                    self._retries[effect] = _Pause(error, self._clock.now() + seconds, attempt)
+                    text = f"  ↻ {readable(effect)} again in {seconds:.0f}s: {one_line(error, 200)}"
+                    self._pending.append(cut(Text(text, style="yellow")))
                 case Progress(scope=scope, text=text):
                     self._hear(scope, text)
         if self._clock.monotonic() - self._flushed >= FLUSH_SECONDS:
@@ -166,7 +155,6 @@ class LiveView(View):
                 *self._pending[-ROWS:],
                 self._heading(now),
                 *(self._under_way(now) if self._run else self._orphans()),
-                *self._next(),
                 self._foot(now),
             )
 
@@ -201,11 +189,6 @@ class LiveView(View):
 
     def _forget_ended(self) -> None:
         running = self._timeline.running
-        self._retries = {
-            effect: pause
-            for effect, pause in self._retries.items()
-            if effect in running and running[effect].attempt == pause.attempt
-        }
         self._progress = {s: w for s, w in self._progress.items() if not s or s in running}
 
     def _new_run(self, run: str) -> list[RenderableType]:
@@ -262,7 +245,6 @@ class LiveView(View):
             yield running_line(running, now)
         if len(alone) > ROWS:
             yield Text(f"    and {len(alone) - ROWS} more", style="dim")
-        yield from self._pauses(now)
         waits = sum(r.kind is EffectKind.WAIT for r in line.running.values())
         if waits:
             # Other calls finish first; then the questions are asked, or the run waits.
@@ -272,45 +254,12 @@ class LiveView(View):
             shown = heard.shown(max(NARROWEST, self._console.width - 6))
             yield cut(Text(f"    {one_line(shown)}", style="dim italic"))
 
-    def _pauses(self, now: float) -> Iterator[RenderableType]:
-        pauses = sorted(self._retries.items(), key=lambda pair: pair[1].until)
-        for effect, pause in pauses[:PAUSES]:
-            when = f"    ↻ {readable(effect)} again in {max(0.0, pause.until - now):.0f}s: "
-            yield cut(Text(when + one_line(pause.error, 200), style="yellow"))
-        if len(pauses) > PAUSES:
-            yield Text(f"    ↻ {len(pauses) - PAUSES} more waiting to retry", "yellow")
-
-    def _next(self) -> Iterator[RenderableType]:
-        visit = self._timeline.current
-        if self._workflow is None or visit is None or visit.step not in self._workflow.steps:
-            return
-        edges = self._workflow.edges.from_step(visit.step)
-        options = [edge for edge in edges if edge.name.startswith(_GATE)]
-        for when, led in (
-            ("then", [w for w in edges if w not in options]),
-            ("at the gate:", options),
-        ):
-            if led:
-                yield cut(Text(f"    {when} {' · '.join(map(_format_edge, led))}", style="dim"))
-
     def _foot(self, now: float) -> RenderableType:
         line = self._timeline
         if self._stopping:
             return Text("  stopping; ctrl-c again quits at once", style="yellow")
         parts = [f"round {line.state.iteration}", duration(line.seconds(now)), *spent(line)]
         return cut(Text(f"  {' · '.join(parts)}", style="dim"))
-
-
-def _format_edge(edge: ResolvedEdge) -> str:
-    return f"{edge.name.removeprefix(_GATE)} → {goal(edge.to)}"
-
-
-class _Pause(NamedTuple):
-    """An effect that will be retried."""
-
-    error: str
-    until: float
-    attempt: int
 
 
 BAR = 12
@@ -416,11 +365,6 @@ def marks(visit: StepVisit) -> str:
     if visit.attempts > 1:
         parts.append(f"attempt {visit.attempts}")
     return f"  {', '.join(parts)}" if parts else ""
-
-
-def goal(to: str | End | None) -> str:
-    """Returns the name of an edge's target."""
-    return "end" if to is None else (to.value if isinstance(to, End) else to)
 
 
 def spent(line: Timeline) -> Iterator[str]:

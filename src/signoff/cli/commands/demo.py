@@ -36,7 +36,7 @@ from signoff.app.project import Project
 from signoff.app.show import show
 from signoff.cli.driving import drive, drive_resume
 from signoff.cli.options import CliCommand, Group, limit_settings, output_options, progress_options
-from signoff.cli.output import STYLES, DisplayOptions, Output, is_terminal, preserved_terminal
+from signoff.cli.output import STYLES, DisplayOptions, Keyboard, Output, is_terminal
 from signoff.cli.review_lines import DIFF_STYLES, severity_style
 from signoff.core.outcome import Status
 from signoff.documents.regular_files import replace_private
@@ -117,8 +117,12 @@ def _killed_run(folder: Path, agent: str | None) -> int | None:
     """Runs the demo in a process that kills itself; None if it ended before that."""
     chosen = ["--agent", agent] if agent else []
     command_line = [sys.executable, "-P", "-m", "signoff", "demo", "--folder", str(folder), *chosen]
-    with preserved_terminal():
+    keyboard = Keyboard()
+    keyboard.mute()
+    try:
         code = subprocess.run([*command_line, "--die", "--no-input"], check=False).returncode
+    finally:
+        keyboard.restore()
     return code if code == -signal.SIGKILL else None
 
 
