@@ -554,8 +554,7 @@ async def pull_model(
     name: str,
     environment: Mapping[str, str],
     *,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
-    waiting: Callable[[], None] = lambda: None,
+    tell: Callable[[str], None] = lambda _text: None,
 ) -> tuple[ListedModel, bool]:
     """Downloads a model, unless it is installed and intact; returns it and whether it did."""
     # Imported here because only a download needs a client for HTTP.
@@ -563,7 +562,7 @@ async def pull_model(
 
     cache = model_cache(environment)
     weights = cache.find(name)
-    fetched = await fetch(cache, weights, progress=progress, waiting=waiting)
+    fetched = await fetch(cache, weights, tell=tell)
     return _listed(weights, cache), fetched
 
 
