@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
@@ -46,6 +47,15 @@ SHOWN_LINES = 30
 
 CLIPBOARD_SECONDS = 2.0
 """How long to wait for the clipboard program; without a display server it may hang."""
+
+CLIPBOARDS = (
+    ("", "pbcopy"),
+    ("", "clip.exe"),
+    ("WAYLAND_DISPLAY", "wl-copy"),
+    ("DISPLAY", "xclip", "-selection", "clipboard"),
+    ("DISPLAY", "xsel", "--clipboard", "--input"),
+)
+"""Programs that copy their standard input, each after the variable that its display needs."""
 
 _END = "."
 _LATER = ("l", "later")
@@ -336,37 +346,18 @@ def _print(text: str, style: str = "") -> None:
 
 def copy_to_clipboard(text: str) -> bool:
     """Copies a text to the clipboard; returns whether that worked and never raises."""
-    argv = clipboard_program(sys.platform, os.environ)
-    if argv is None:
-        return False
-    try:
-        done = subprocess.run(
-            argv,
-            input=text.encode("utf-8", "replace"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=CLIPBOARD_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
-def clipboard_program(platform: str, environment: Mapping[str, str]) -> list[str] | None:
-    """Returns the command that copies its standard input to the clipboard, or None."""
-    for argv in _clipboard_programs(platform, environment):
-        executable = shutil.which(argv[0], path=environment.get("PATH"))
-        if executable is not None:
-            return [executable, *argv[1:]]
-    return None
-
-
-def _clipboard_programs(platform: str, environment: Mapping[str, str]) -> list[list[str]]:
-    if platform == "darwin":
-        return [["pbcopy"]]
-    if platform == "win32":
-        return [["clip"]]
-    wayland = [["wl-copy"]] if environment.get("WAYLAND_DISPLAY") else []
-    x11 = [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
-    return [*wayland, *(x11 if environment.get("DISPLAY") else [])]
+    for variable, *argv in CLIPBOARDS:
+        # A program without its display hangs, or complains in the middle of a prompt.
+        if not (variable in os.environ or not variable) or shutil.which(argv[0]) is None:
+            continue
+        with suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(
+                argv,
+                input=text.encode("utf-8", "replace"),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=CLIPBOARD_SECONDS,
+                check=True,
+            )
+            return True
+    return False

@@ -77,6 +77,7 @@ _HOMES = {
     **dict.fromkeys(("diff", "cat"), "findings"),
     **dict.fromkeys(("report", "metrics"), "export"),
     "backup": "store",
+    "cancel": "run",
     "config": "doctor",
     "graph": "validate",
     "logs": "show",

@@ -28,15 +28,8 @@ WORDS = {
     Status.FINDINGS: "findings open",
     Status.INCOMPLETE: "review incomplete",
 }
-MARKS = {
-    Status.COMPLETED: "✓",
-    Status.QUEUED: "●",
-    Status.RUNNING: "●",
-    Status.WAITING: "●",
-    Status.PARKED: "●",
-    Status.INTERRUPTED: "●",
-}
-"""The symbol of each status; any other status is a failure."""
+MARKS = {"green": "✓", "cyan": "●", "yellow": "●"}
+"""The symbol of a status, by its color; any other is a failure."""
 
 
 def report_to_json(report: RunDetails) -> dict[str, Any]:
@@ -47,16 +40,17 @@ def report_to_json(report: RunDetails) -> dict[str, Any]:
 def print_summary(report: RunDetails, out: Output) -> None:
     """Prints how a run ended; if the output is quiet, only that, its result and what comes next."""
     row, line = report.row, report.timeline
-    mark = MARKS.get(row.status, "✗")
+    style = STYLES.get(row.status.value, "")
+    mark = MARKS.get(style, "✗")
     words = WORDS.get(row.status, row.status.value)
     if row.status is Status.WAITING and report.answered and not report.requests:
         words = "answered, not resumed yet"
-    reason = report.stop_reason if row.status in _EXPLAINED else None
+    reason = report.stop_reason if row.status is not Status.WAITING else None
     how, why = describe_stop(words, reason)
     if row.status is Status.QUEUED:
         why = row.reason
     first = f"{mark} {how}  {row.name}{why and f': {one_line(why)}'}"
-    out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
+    out.prose(first, style=style, hang="  ")
     if not out.quiet:
         spend = f"{format_spend(line.spend)} · {duration(line.spend.seconds)} at work"
         out.prose(f"  {spend}", hang="  ")
@@ -119,7 +113,6 @@ _FINAL_LABELS = {
     Status.NOT_CONVERGING: "best so far",
 }
 """What the folder `final` of a run has, if its notation does not say more."""
-_EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 
 def _waiting(report: RunDetails) -> Iterator[str]:
