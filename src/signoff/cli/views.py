@@ -90,7 +90,7 @@ class PlainView(View):
         open_review: OpenReview = lambda _run: None,
     ) -> None:
         super().__init__(history, open_review)
-        self._narrators = {run: Narrator(line) for run, line in self.timelines.items()}
+        self._narrators = {run: self._narrator(run, line) for run, line in self.timelines.items()}
         self._verbose = verbose
         self._several = several
         self._stream = stream
@@ -102,39 +102,42 @@ class PlainView(View):
         match notice:
             case Recorded(run=run, events=events):
                 for line in self._lines(run, events):
-                    self._print(line.at, run, line.text)
+                    self.show(run, line)
             case Retrying(run=run, effect=effect, error=error, seconds=seconds):
                 who = _label(self.timelines.get(run), effect)
-                self._print(time.time(), run, f"{who}: {error}; again in {seconds:.1f}s")
+                text = f"{who}: {error}; again in {seconds:.1f}s"
+                self.show(run, LogLine(time.time(), text, Weight.TROUBLE))
             # What a step itself reports is news; items and streamed answers are details.
             case Progress(run=run, step=step, scope=scope, text=text) if self._verbose or not scope:
                 for each in self._whole_lines(run, scope, clean(text)):
-                    self._print(time.time(), run, f"{step}| {each}")
+                    self.show(run, LogLine(time.time(), f"{step}| {each}"))
 
     def stopping(self) -> None:
         """Prints that the run is stopping and how to quit at once."""
         print("stopping; ctrl-c again quits at once", file=self._stream or sys.stderr)
 
     def _lines(self, run: str, events: Iterable[ev.Event]) -> list[LogLine]:
-        narrator = self._narrators.setdefault(run, Narrator())
-        self.timelines[run] = narrator.timeline
+        narrator = self._narrators.get(run) or self._narrator(run, Timeline())
+        self._narrators[run], self.timelines[run] = narrator, narrator.timeline
         lines: list[LogLine] = []
         for event in events:
             if isinstance(event, ev.EffectFinished) and event.id in self._answers:
                 rest = self._answers.pop(event.id).rest()
                 step = narrator.timeline.state.step or ""
                 lines += [LogLine(event.at, f"{step}| {each}") for each in rest]
-            # A step ends after what it has found and changed.
-            lines += [LogLine(event.at, text) for text in self._news_lines(run, event)]
             lines += narrator.narrate(event)
         return [line for line in lines if self._verbose or line.weight is not Weight.DETAIL]
 
-    def _news_lines(self, run: str, event: ev.Event) -> list[str]:
-        if not (news := self.news(run, event)):
-            return []
-        from signoff.cli.review_lines import news_lines
+    def _narrator(self, run: str, timeline: Timeline) -> Narrator:
+        def news(event: ev.Event) -> list[str]:
+            if not (found := self.news(run, event)):
+                return []
+            # Imported here because most runs have no review.
+            from signoff.review.history import describe_news
 
-        return [text.strip() for each in news for text, _ in news_lines(each)]
+            return [text for each in found for text, _ in describe_news(each)]
+
+        return Narrator(timeline, news_of=news)
 
     def _whole_lines(self, run: str, scope: str, text: str) -> list[str]:
         """Returns messages as they are, and of a streamed answer the lines that are complete."""
@@ -143,10 +146,15 @@ class PlainView(View):
             return text.splitlines()
         return self._answers.setdefault(scope, StreamTail()).add(text)
 
-    def _print(self, at: float, run: str, text: str) -> None:
-        clock = time.strftime("%H:%M:%S", time.localtime(at))
+    def show(self, run: str, line: LogLine) -> None:
+        """Prints one line."""
+        print(self.with_time(run, line), file=self._stream or sys.stderr, flush=True)
+
+    def with_time(self, run: str, line: LogLine) -> str:
+        """Returns a line with its time, and its run if there are several."""
+        clock = time.strftime("%H:%M:%S", time.localtime(line.at))
         whose = f"{run}  " if self._several else ""
-        print(f"{clock}  {whose}{clean(text)}", file=self._stream or sys.stderr, flush=True)
+        return f"{clock}  {whose}{clean(line.text)}"
 
 
 def _label(timeline: Timeline | None, effect: str) -> str:
