@@ -147,9 +147,7 @@ def _from_output(output: str, code: int, source: Source) -> dict[str, Any]:
     # JSON first, because a line of it can look like `file:line: message`.
     if output.lstrip()[:1] in ("{", "["):
         return _from_json(output, code, source)
-    if any(_LINE.fullmatch(line.strip()) for line in output.splitlines()):
-        return _from_lines(output, code, source)
-    return _from_code(output, code, source)
+    return _from_lines(output, code, source)
 
 
 def _from_json(output: str, code: int, source: Source) -> dict[str, Any]:

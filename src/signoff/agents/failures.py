@@ -11,6 +11,7 @@ a zone is in this machine's zone.
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 from collections.abc import Iterator, Mapping
@@ -136,6 +137,18 @@ def server_message(error: Any) -> str:
     body = error_body(error)
     parts = [str(body[key]) for key in ("code", "type", "message") if body.get(key)]
     return ": ".join(parts) or str(error.body or error)
+
+
+def unwrapped_message(text: str) -> str:
+    """Returns the server's own message where a program has passed on its whole JSON response."""
+    try:
+        response = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    except ValueError:
+        return text
+    error = as_dict(as_dict(response).get("error"))
+    kind = f"{error['type']}: " if error.get("type") else ""
+    status = f" (status {error['code']})" if isinstance(error.get("code"), int) else ""
+    return f"{kind}{error['message']}{status}" if error.get("message") else text
 
 
 def refusal_error(

@@ -51,6 +51,9 @@ _PLAIN_HEADERS = frozenset(
     "transfer-encoding user-agent".split()
 )
 
+_LIBRARIES = frozenset({"httpx", "httpx2"})
+"""The HTTP libraries of the clients; they have no other errors than those of transport."""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -380,13 +383,11 @@ class HttpModel(ABC):
             invalid.status = HTTPStatus.OK
             return invalid
         # Clients wrap transport errors in their own, so the whole chain of causes is searched.
-        if any(isinstance(cause, (OSError, *_transport_errors())) for cause in causes(error)):
+        if any(isinstance(each, OSError) or _library(each) in _LIBRARIES for each in causes(error)):
             return connection_error(self.label, server.address, error)
         return error
 
 
-def _transport_errors() -> list[type[Exception]]:
-    """Returns the errors of the HTTP libraries that the clients loaded."""
-    libraries = [sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules]
-    names = ("HTTPError", "InvalidURL", "StreamError")
-    return [getattr(library, name) for library in libraries for name in names]
+def _library(error: BaseException) -> str:
+    """Returns the package that an error comes from."""
+    return type(error).__module__.partition(".")[0]

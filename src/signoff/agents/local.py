@@ -42,6 +42,7 @@ from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
 from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.effect_errors import with_usage
+from signoff.runtime.environment import program_environment
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.scratch import scratch_folder
 
@@ -65,8 +66,8 @@ _OPTIONS = frozenset(
     "top_k top_p".split()
 )
 
-_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""The variables that a model needs; keys are not among them."""
+_LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""What native code needs besides the variables that every program gets."""
 
 _ERROR = re.compile(r"[\d.]+ E (.+)")
 """The library's log format: time, a letter for the level, and the message."""
@@ -292,9 +293,9 @@ def _turn() -> asyncio.Lock:
 
 
 def _environment() -> dict[str, str]:
-    inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     # The child must find the same packages, whatever put them on this process's path.
-    return {**inherited, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    packages = os.pathsep.join(path for path in sys.path if path)
+    return program_environment(_LIBRARY_PATHS, {"PYTHONPATH": packages})
 
 
 def _ready_models(cache: ModelCache) -> list[str]:

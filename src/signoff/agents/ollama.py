@@ -28,6 +28,7 @@ from signoff.agents.failures import ServerRefusal
 from signoff.agents.http import HttpModel, Server, parse_base_url
 from signoff.agents.options import whole_number
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
@@ -219,8 +220,8 @@ class _StreamedChat(StreamedAnswer):
         self.add_text((part.get("message") or {}).get("content"))
         if part.get("done"):
             self.finish = part.get("done_reason") or "stop"
-            self.tokens_in = token_count(part.get("prompt_eval_count"))
-            self.tokens_out = token_count(part.get("eval_count"))
+            counts = part.get("prompt_eval_count"), part.get("eval_count")
+            self.usage = Usage(*map(token_count, counts))
 
 
 async def _parts(

@@ -23,7 +23,7 @@ from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
 from signoff.cli.output import discard_typed
-from signoff.cli.summary import deadline_lines, file_line, option_line
+from signoff.cli.summary import deadline_lines, file_line, option_line, shown_lines
 from signoff.cli.text import clean, near, styled, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of
@@ -35,7 +35,6 @@ from signoff.core.requests import (
     options_of,
     request_word,
 )
-from signoff.documents.control_characters import shown_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval
 from signoff.runtime.store_port import InboxItem
@@ -294,21 +293,8 @@ def _print_prompt_file(prompt: Path) -> None:
 
 
 def _show(form: dict[str, Any], *, whole: bool = False) -> None:
-    for name, value in (form.get("shown") or {}).items():
-        if value is None:
-            if name != "content":
-                _print(f"{name}: (empty)", style="dim")
-            continue
-        text = clean(shown_text(value))
-        lines = text.splitlines()
-        visible = lines if whole else lines[:SHOWN_LINES]
-        _print("")
-        if name != "content":
-            _print(f"{name}:", style="dim")
-        for line in visible:
-            _print(f"  │ {line}")
-        if len(visible) < len(lines):
-            _print(f"  │ … {len(lines) - len(visible)} more lines", style="dim")
+    for line in shown_lines(form.get("shown"), None if whole else SHOWN_LINES):
+        _print(f"  {line}")
     if form.get("path"):
         _print(f"  {file_line(form)}", style="dim")
 

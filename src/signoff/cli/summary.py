@@ -14,6 +14,7 @@ from signoff.cli.output import STYLES, Output
 from signoff.cli.text import clean, moment, near, one_line
 from signoff.core.outcome import Status
 from signoff.core.requests import AnswerForm, Edits, ItemState, request_word
+from signoff.documents.control_characters import shown_text
 from signoff.runtime.amounts import duration, format_spend
 from signoff.runtime.narration import describe_answer, describe_stop
 
@@ -175,6 +176,21 @@ def option_line(option: Mapping[str, Any], mark: str = "-") -> str:
     """Returns an option with its description."""
     described = f": {one_line(option['description'])}" if option.get("description") else ""
     return f"  {mark} {clean(option['label'])}{described}"
+
+
+def shown_lines(shown: Mapping[str, Any] | None, most: int | None = None) -> Iterator[str]:
+    """Yields what a request shows, each text behind a bar; `most` lines of each text."""
+    for name, value in (shown or {}).items():
+        if value is None:
+            # An approval without content has none to show; a gate names what it wanted to show.
+            if name != "content":
+                yield f"{name}: (empty)"
+            continue
+        lines = clean(shown_text(value)).splitlines()
+        yield f"{name}:"
+        yield from (f"│ {line}" for line in lines[:most])
+        if most is not None and len(lines) > most:
+            yield f"│ … {len(lines) - most} more lines"
 
 
 def file_line(request: Mapping[str, Any]) -> str:

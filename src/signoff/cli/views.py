@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
@@ -26,7 +26,6 @@ from signoff.runtime.timeline import Timeline
 
 if TYPE_CHECKING:
     from signoff.notation import HistoryFold
-    from signoff.review.history import ReviewNews
 
 
 OpenReview = Callable[[str], "HistoryFold | None"]
@@ -39,29 +38,14 @@ class View:
     This base class shows nothing; it only keeps the timelines.
     """
 
-    def __init__(
-        self,
-        history: dict[str, Timeline] | None = None,
-        open_review: OpenReview = lambda _run: None,
-    ) -> None:
+    def __init__(self, history: dict[str, Timeline] | None = None) -> None:
         self.timelines = dict(history or {})
         """The timeline of each run so far."""
-        self._open_review = open_review
-        self._reviews: dict[str, HistoryFold | None] = {
-            run: open_review(run) for run in self.timelines
-        }
 
     def notice(self, notice: Notice) -> None:
         """Records one notice; must return quickly."""
         if isinstance(notice, Recorded):
             self.timelines.setdefault(notice.run, Timeline()).follow(notice.events)
-
-    def news(self, run: str, event: ev.Event) -> Sequence[ReviewNews]:
-        """Returns what an event adds to the review of its run."""
-        if run not in self._reviews:
-            self._reviews[run] = self._open_review(run)
-        review = self._reviews[run]
-        return review.apply(event) if review is not None else ()
 
     def stopping(self) -> None:
         """Shows that the user is stopping the run."""
@@ -89,7 +73,8 @@ class PlainView(View):
         stream: TextIO | None = None,
         open_review: OpenReview = lambda _run: None,
     ) -> None:
-        super().__init__(history, open_review)
+        super().__init__(history)
+        self._open_review = open_review
         self._narrators = {run: self._narrator(run, line) for run, line in self.timelines.items()}
         self._verbose = verbose
         self._several = several
@@ -129,13 +114,14 @@ class PlainView(View):
         return [line for line in lines if self._verbose or line.weight is not Weight.DETAIL]
 
     def _narrator(self, run: str, timeline: Timeline) -> Narrator:
-        def news(event: ev.Event) -> list[str]:
-            if not (found := self.news(run, event)):
-                return []
-            # Imported here because most runs have no review.
-            from signoff.review.history import describe_news
+        review = self._open_review(run)
+        if review is None:
+            return Narrator(timeline)
+        # Imported here because many runs have no review.
+        from signoff.review.history import describe_news
 
-            return [text for each in found for text, _ in describe_news(each)]
+        def news(event: ev.Event) -> list[str]:
+            return [text for each in review.apply(event) for text, _ in describe_news(each)]
 
         return Narrator(timeline, news_of=news)
 
