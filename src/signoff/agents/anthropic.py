@@ -15,10 +15,10 @@ from signoff.agents.answer import (
     token_count,
     with_schema,
 )
+from signoff.agents.base import one_of, whole_number
 from signoff.agents.failures import ServerRefusal, error_body, server_message
 from signoff.agents.http import HttpModel, Server
 from signoff.agents.kinds import VENDOR_KEYS
-from signoff.agents.options import one_of, whole_number
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
-from signoff.agents.base import Health
-from signoff.agents.options import one_of
+from signoff.agents.base import Health, one_of
 from signoff.agents.workspace import copy_project, project_folder, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from signoff.agents.answer import ModelAnswer, judge, refuse_edits
-from signoff.agents.base import Health
+from signoff.agents.base import Health, positive_seconds
 from signoff.agents.failures import (
     ServerRefusal,
     causes,
@@ -31,7 +31,6 @@ from signoff.agents.failures import (
     retry_time,
     value_error_text,
 )
-from signoff.agents.options import positive_seconds
 from signoff.core.effects import AgentRequest, Reply
 from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import (

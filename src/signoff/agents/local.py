@@ -32,9 +32,8 @@ from signoff.agents.answer import (
     judge,
     refuse_edits,
 )
-from signoff.agents.base import Health
+from signoff.agents.base import Health, non_negative, positive_seconds, whole_number
 from signoff.agents.headless import MAX_OUTPUT_BYTES, Job, LineSplitter, run_program
-from signoff.agents.options import non_negative, positive_seconds, whole_number
 from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.spend import Usage

@@ -23,10 +23,9 @@ from signoff.agents.answer import (
     token_count,
     with_schema,
 )
-from signoff.agents.base import Health
+from signoff.agents.base import Health, whole_number
 from signoff.agents.failures import ServerRefusal
 from signoff.agents.http import HttpModel, Server, parse_base_url
-from signoff.agents.options import whole_number
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
@@ -220,8 +219,8 @@ class _StreamedChat(StreamedAnswer):
         self.add_text((part.get("message") or {}).get("content"))
         if part.get("done"):
             self.finish = part.get("done_reason") or "stop"
-            counts = part.get("prompt_eval_count"), part.get("eval_count")
-            self.usage = Usage(*map(token_count, counts))
+            tokens_out = token_count(part.get("eval_count"))
+            self.usage = Usage(token_count(part.get("prompt_eval_count")), tokens_out)
 
 
 async def _parts(

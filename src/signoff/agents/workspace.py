@@ -269,9 +269,8 @@ def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
     except OSError as error:
-        raise AgentBadRequest(
-            f"{project} cannot be copied for the check: {error!s:.300}"
-        ) from error
+        why = str(error)[:300]
+        raise AgentBadRequest(f"{project} cannot be copied for the check: {why}") from error
 
 
 def _left_out(folder: str, names: Collection[str]) -> set[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, health_of, models_of, option_names
 from signoff.agents.kinds import (
     AUTO,
     DEFAULT_AGENT,
@@ -23,7 +23,6 @@ from signoff.agents.kinds import (
     WITHOUT_SETTINGS,
     missing_key,
 )
-from signoff.agents.options import option_names
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.app.home import expected_home
 from signoff.app.settings import (

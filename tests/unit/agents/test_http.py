@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from signoff.agents.anthropic import AnthropicModel
+from signoff.agents.base import positive_seconds
 from signoff.agents.http import HttpModel, Server, parse_base_url, read_key
 from signoff.agents.ollama import OllamaModel, parse_ollama_host
 from signoff.agents.openai import OpenAIModel
-from signoff.agents.options import positive_seconds
 from signoff.errors import AgentAuth, ConfigError
 from tests.agent_harness import ask
 
