@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 
 def exported_names(
-    package: str, homes: Mapping[str, str], *own: str
+    package: str, *own: str, homes: Mapping[str, str] | None = None
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Returns a package's `__all__`, `__getattr__` and `__dir__`.
 
-    `homes` maps modules to the names that they define, separated by spaces; `own` are the names
-    that the package defines itself.
+    The public names are those that the package imports for type checkers, so that they are listed
+    once, and `own`, which it defines itself. `homes` has other modules to load some names from.
     """
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    home_of = {**dict(_reexports(inspect.getsource(sys.modules[package]))), **(homes or {})}
     public = sorted([*home_of, *own])
 
     def load(name: str) -> Any:
@@ -29,3 +31,13 @@ def exported_names(
         return value
 
     return public, load, lambda: public
+
+
+def _reexports(source: str) -> Iterator[tuple[str, str]]:
+    """Yields each name that is imported as itself below `if TYPE_CHECKING`, with its module."""
+    blocks = [each for each in ast.parse(source).body if isinstance(each, ast.If)]
+    for statement in (each for block in blocks for each in block.body):
+        if isinstance(statement, ast.ImportFrom):
+            for alias in statement.names:
+                if alias.asname == alias.name:
+                    yield alias.name, str(statement.module)

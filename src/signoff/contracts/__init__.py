@@ -27,15 +27,4 @@ if TYPE_CHECKING:
     from signoff.contracts.resuming import resume_context as resume_context
     from signoff.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
 
-_HOMES = {
-    "signoff.contracts.definition": "define_workflow",
-    "signoff.contracts.model": (
-        "Condition ConditionalNext Database GateOption HumanGate ParallelItemResult "
-        "PendingRetry StepInput StepOutput StepResult WorkflowDefinition WorkflowStep"
-    ),
-    "signoff.contracts.checkpoint": "Checkpoint GateDecision",
-    "signoff.contracts.context": "StepContext",
-    "signoff.contracts.resuming": "ResumeContext resume_context",
-    "signoff.guarded_db.client": "SafeDatabaseClient",
-}
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = exported_names(__name__)

@@ -45,20 +45,4 @@ if TYPE_CHECKING:
     from signoff.review.approval_phrase import is_approved as is_approved
     from signoff.review.similarity import calculate_similarity as calculate_similarity
 
-_HOMES = {
-    "signoff.pair.agents": "OllamaAgent create_reviewer_agent create_writer_agent get_cached_agent",
-    "signoff.pair.call": "pair resume_pair run_slogan_generation run_slogan_generation_with_retry",
-    "signoff.pair.config": (
-        "DEFAULT_MAX_TOKENS DEFAULT_MAX_TURNS DEFAULT_MODEL_NAME DEFAULT_OLLAMA_BASE_URL "
-        "DEFAULT_REQUEST_TIMEOUT DEFAULT_TEMPERATURE OllamaConfig get_ollama_config"
-    ),
-    "signoff.pair.session": (
-        "AgentError AgentRole ApprovalTimeoutError CompletionReason ConfigurationError "
-        "IterationSession ModelNotFoundError Review Turn TurnCandidate WorkflowError "
-        "should_stop_early"
-    ),
-    "signoff.pair.workflow": "should_continue_iteration",
-    "signoff.review.approval_phrase": "is_approved",
-    "signoff.review.similarity": "calculate_similarity",
-}
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = exported_names(__name__)

@@ -42,23 +42,4 @@ if TYPE_CHECKING:
     from signoff.profiles.transitions import WorkflowStage as WorkflowStage
     from signoff.profiles.transitions import WorkflowStatus as WorkflowStatus
 
-_HOMES = {
-    "signoff.profiles.approvers": "AIApprovalProvider",
-    "signoff.profiles.code_files": "find_code_files format_code_files",
-    "signoff.profiles.factories": (
-        "AIProviderFactory ApprovalProviderFactory ProfileFactory StandardsProviderFactory"
-    ),
-    "signoff.profiles.model": (
-        "AIProviderResult ApprovalResult Artifact PhaseTransition ProcessingResult "
-        "WorkflowState WriteOp WritePlan"
-    ),
-    "signoff.profiles.profile": "WorkflowProfile",
-    "signoff.profiles.providers": "AIProvider ApprovalProvider FsAbility StandardsProvider",
-    "signoff.profiles.review_meta": "ReviewMeta parse_review_meta",
-    "signoff.profiles.template_profile": "TemplateProfile render_template",
-    "signoff.profiles.transitions": (
-        "Action ApprovalDecision TransitionResult TransitionTable WorkflowPhase WorkflowStage "
-        "WorkflowStatus"
-    ),
-}
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = exported_names(__name__)

@@ -40,23 +40,4 @@ if TYPE_CHECKING:
     from signoff.skills.types import LoopState as LoopState
     from signoff.skills.types import QRStatus as QRStatus
 
-_HOMES = {
-    "signoff.core.args": "Arg BoundedInt ChoiceSet Constant Domain",
-    "signoff.core.context": "StepContext",
-    "signoff.core.outcome": "Outcome",
-    "signoff.core.step": "StepDef",
-    "signoff.core.step_output": "StepOutput",
-    "signoff.core.workflow": "Workflow",
-    "signoff.runtime.dispatch": "AgentRole Dispatch",
-    "signoff.skills.commands.command_text": "command_text format_step",
-    "signoff.skills.discovery": "discover_workflows",
-    "signoff.skills.module_main": "main",
-    "signoff.skills.qr": "QRGate",
-    "signoff.skills.resources": "FileResourceProvider ResourceProvider",
-    "signoff.skills.state": "STATE_DIR state_directory",
-    "signoff.skills.questions": (
-        "QUESTION_RELAY_HANDLER SUB_AGENT_QUESTION_FORMAT UserQuestion parse_questions"
-    ),
-    "signoff.skills.types": "Confidence DocumentAvailability LoopState QRStatus",
-}
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = exported_names(__name__)

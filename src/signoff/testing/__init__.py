@@ -33,16 +33,5 @@ if TYPE_CHECKING:
     from signoff.testing.skill_inputs import generate_test_inputs as generate_test_inputs
     from signoff.testing.skill_inputs import run_skill_invocation as run_skill_invocation
 
-_HOMES = {
-    "signoff.agents.answer_file": "CassetteAgent",
-    "signoff.agents.scripted": "Delayed FileScript ScriptedAgent",
-    "signoff.runtime.engine": "Engine",
-    "signoff.store.sqlite": "MemoryStore",
-    "signoff.testing.crash": "Survival crash_at crash_everywhere",
-    "signoff.testing.doubles": "CrashingStore EffectLog FrozenClock WrappedStore",
-    "signoff.testing.project_fixture": "ProjectFixture",
-    "signoff.testing.skill_inputs": "case_id extract_schema generate_inputs generate_test_inputs "
-    "run_skill_invocation",
-}
 
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = exported_names(__name__)
