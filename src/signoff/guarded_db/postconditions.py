@@ -11,7 +11,6 @@ from signoff.error_text import describe_error, unmet
 from signoff.errors import AuthorError, NotAllowed, UsageError
 from signoff.guarded_db.ports import Row
 from signoff.guarded_db.verdict import Params
-from signoff.idle_threads import in_idle_thread
 
 CONDITION_SECONDS = 10.0
 """Time for all conditions of a step together; the database is locked meanwhile."""
@@ -100,7 +99,7 @@ def failures(
         finally:
             done.set()
 
-    in_idle_thread(check_all)
+    threading.Thread(target=check_all, name="signoff-conditions", daemon=True).start()
     if done.wait(seconds):
         if wrong:
             raise wrong[0]
