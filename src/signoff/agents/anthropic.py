@@ -61,7 +61,6 @@ class AnthropicModel(HttpModel):
         chat=True,
         model_choice=ModelChoice.REQUIRED,
     )
-    client_modules = ("anthropic", "anthropic.resources.messages", "anthropic.resources.models")
     label = "the Anthropic API"
     vendor_address = "https://api.anthropic.com"
     vendor_key_env = VENDOR_KEYS["anthropic"]

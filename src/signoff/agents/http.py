@@ -171,8 +171,6 @@ class HttpModel(ABC):
     capabilities: Capabilities
     kind: ClassVar[str]
     """The kind of agent; also the name of the extra and of the client's package."""
-    client_modules: ClassVar[tuple[str, ...]]
-    """Slow imports of the client, done in a thread so that they do not block other calls."""
     label: str
     """Its name in messages."""
     vendor_address: ClassVar[str]
@@ -356,11 +354,11 @@ class HttpModel(ABC):
             raise self._convert(server, error) from None
 
     async def _load(self) -> None:
-        missing = [name for name in self.client_modules if sys.modules.get(name) is None]
-        if not missing:
+        if self.kind in sys.modules:
             return
         try:
-            await asyncio.to_thread(lambda: [import_module(name) for name in missing])
+            # In a thread, because it takes long, and other calls go on meanwhile.
+            await asyncio.to_thread(import_module, self.kind)
         except ImportError as error:
             raise AgentBadRequest(
                 f"the {self.kind} client is not installed or too old", remedy=Install(self.kind)

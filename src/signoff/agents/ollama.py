@@ -68,7 +68,6 @@ class OllamaModel(HttpModel):
         length_option="num_predict",
         model_choice=ModelChoice.INSTALLED,
     )
-    client_modules = ("ollama",)
     label = "Ollama"
     vendor_address = f"http://127.0.0.1:{PORT}"
     vendor_key_env = None

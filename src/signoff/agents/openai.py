@@ -39,7 +39,6 @@ class OpenAIModel(HttpModel):
         chat=True,
         model_choice=ModelChoice.REQUIRED,
     )
-    client_modules = ("openai", "openai.resources.chat", "openai.resources.models")
     label = "the OpenAI API"
     vendor_address = "https://api.openai.com/v1"
     vendor_key_env = VENDOR_KEYS["openai"]
