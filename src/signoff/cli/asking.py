@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -64,16 +63,6 @@ class AnswerLater(Exception):  # noqa: N818  # the user's choice, not an error
     """The user wants to answer this request later."""
 
 
-@dataclass(frozen=True)
-class PromptResult:
-    """The result of asking the user."""
-
-    answered: int = 0
-    """How many requests have an answer now."""
-    left: bool = False
-    """Whether the user left the prompt with ctrl-c or ctrl-d."""
-
-
 def ask_retry() -> bool:
     """Asks whether a step is tried again now; a user who leaves the prompt wants the shell back."""
     discard_typed()
@@ -86,8 +75,11 @@ def ask_retry() -> bool:
         return False
 
 
-def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
-    """Asks for every request until the user leaves; each answer is stored at once."""
+def ask_all(project: Project, items: Sequence[InboxItem]) -> tuple[int, bool]:
+    """Asks for every request until the user leaves; each answer is stored at once.
+
+    Returns how many have an answer now, and whether the user left with ctrl-c or ctrl-d.
+    """
     answered = 0
     discard_typed()
     for position, item in enumerate(items, 1):
@@ -96,8 +88,8 @@ def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
             answered += _ask(project, item, progress)
         except (click.Abort, KeyboardInterrupt):
             _print("")
-            return PromptResult(answered, left=True)
-    return PromptResult(answered)
+            return answered, True
+    return answered, False
 
 
 def _ask(project: Project, item: InboxItem, progress: str) -> bool:

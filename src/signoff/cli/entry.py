@@ -216,17 +216,14 @@ def run_command(
             # Nothing has been started or recorded yet, so the command can begin again.
             return run_command(arguments, command, name)
         return report(_message(error, arguments), exits.code_of_error(error), error)
+    except OSError as error:
+        return report(_describe_os_error(error), exits.ERROR, error)
     except SystemExit:
         # Shell completion ends like this.
         raise
     except BaseException as error:  # noqa: BLE001  # the last line of defence: a traceback on request
-        return report(_describe(error), exits.ERROR, error)
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, OSError):
-        return _describe_os_error(error)
-    return f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
+        what = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
+        return report(what, exits.ERROR, error)
 
 
 def _gets_trust(error: SignoffError, arguments: Sequence[str]) -> bool:
