@@ -216,14 +216,11 @@ def run_command(
             # Nothing has been started or recorded yet, so the command can begin again.
             return run_command(arguments, command, name)
         return report(_message(error, arguments), exits.code_of_error(error), error)
-    except OSError as error:
-        return report(_describe_os_error(error), exits.ERROR, error)
     except SystemExit:
         # Shell completion ends like this.
         raise
     except BaseException as error:  # noqa: BLE001  # the last line of defence: a traceback on request
-        what = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
-        return report(what, exits.ERROR, error)
+        return report(_describe(error), exits.ERROR, error)
 
 
 def _gets_trust(error: SignoffError, arguments: Sequence[str]) -> bool:
@@ -273,9 +270,12 @@ def _flush_stdout(result: object) -> int:
     return code
 
 
-def _describe_os_error(error: OSError) -> str:
-    """Returns a message for an OS error; a deleted working directory is checked first."""
+def _describe(error: BaseException) -> str:
+    """Returns what to print about an error that nobody expected."""
+    if not isinstance(error, OSError):
+        return f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
     try:
+        # A deleted working directory breaks everything, in ways that do not name it.
         os.getcwd()  # noqa: PTH109  # pathlib is not needed for anything else
     except OSError:
         return "the current directory no longer exists; change to another one"
