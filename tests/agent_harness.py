@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-import pytest
-
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
 from signoff.runtime.ports import Agent, Call
@@ -110,12 +108,7 @@ class Harness(ABC):
 
 
 class HarnessBase:
-    """The fixture that every part of the suite uses."""
-
-    @pytest.fixture
-    def harness(self) -> Harness:
-        """Returns the harness of the agent under test; the agent's author provides it."""
-        raise NotImplementedError("add a fixture `harness` to your test class (see AgentSuite)")
+    """Every part of the suite uses a fixture `harness`, which the agent's author provides."""
 
 
 async def ask(agent: Agent, prompt: str = "Say something.", **request: Any) -> Reply:

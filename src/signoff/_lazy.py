@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from pkgutil import get_data
 from typing import Any
 
-LazyNames = tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]
-"""A package's `__all__`, `__getattr__` and `__dir__`."""
 
-
-def declared_names(package: str) -> LazyNames:
-    """Returns the same for the names that a package imports as themselves for type checkers.
-
-    These imports are the only declaration: `if TYPE_CHECKING: from home import Name as Name`.
-    """
-    source = get_data(package, "__init__.py")
-    homes: dict[str, str] = {}
-    for node in ast.walk(ast.parse(source or b"")):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [each.name for each in node.names if each.asname == each.name]
-            homes[node.module] = " ".join([homes.get(node.module, ""), *names])
-    return exported_names(package, homes)
-
-
-def exported_names(package: str, homes: Mapping[str, str], *own: str) -> LazyNames:
+def exported_names(
+    package: str, *own: str, homes: Mapping[str, str] | None = None
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Returns a package's `__all__`, `__getattr__` and `__dir__`.
 
-    `homes` maps modules to the names that they define, separated by spaces; `own` are the names
-    that the package defines itself.
+    The public names are those that the package imports for type checkers, so that they are listed
+    once, and `own`, which it defines itself. `homes` has other modules to load some names from.
     """
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    home_of = {**dict(_reexports(inspect.getsource(sys.modules[package]))), **(homes or {})}
     public = sorted([*home_of, *own])
 
     def load(name: str) -> Any:
@@ -46,3 +31,13 @@ def exported_names(package: str, homes: Mapping[str, str], *own: str) -> LazyNam
         return value
 
     return public, load, lambda: public
+
+
+def _reexports(source: str) -> Iterator[tuple[str, str]]:
+    """Yields each name that is imported as itself below `if TYPE_CHECKING`, with its module."""
+    blocks = [each for each in ast.parse(source).body if isinstance(each, ast.If)]
+    for statement in (each for block in blocks for each in block.body):
+        if isinstance(statement, ast.ImportFrom):
+            for alias in statement.names:
+                if alias.asname == alias.name:
+                    yield alias.name, str(statement.module)

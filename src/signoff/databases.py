@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,22 +45,16 @@ def _parts(url: str) -> dict[str, Any]:
     return parts
 
 
-class translate_errors:  # noqa: N801  # used as a function, and in half the time of a generator
+@contextmanager
+def translate_errors(path: Path) -> Iterator[None]:
     """Raises errors of SQLite and of the disk in a `with` block as `StoreError`."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        """Begins the block."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Raises the translation of an error, if it has one."""
-        translation = store_error(self._path, error) if isinstance(error, Exception) else None
-        if translation is not None:
-            raise translation from error
+    try:
+        yield
+    except Exception as error:
+        translation = store_error(path, error)
+        if translation is None:
+            raise
+        raise translation from error
 
 
 def store_error(path: Path, error: BaseException) -> StoreError | None:

@@ -9,25 +9,13 @@ from functools import lru_cache
 
 def entry_points(group: str) -> Mapping[str, str]:
     """Returns the import paths that packages register under `signoff.<group>`, by name."""
-    path = tuple(sys.path)
-    return _search(group, path) if _any_registered(path) else {}
+    return _search(group, tuple(sys.path))
 
 
-# Looking through every installed package takes a while, so it is done on first use, and once for
-# each import path. Parsing what they register takes even longer, and most users have no package
-# that registers anything here, so their text is searched first.
-
-
-@lru_cache(maxsize=8)
-def _any_registered(_path: tuple[str, ...]) -> bool:
-    from importlib import metadata
-
-    texts = (package.read_text("entry_points.txt") for package in metadata.distributions())
-    return any("[signoff." in (text or "") for text in texts)
-
-
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _search(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
+    # Looking through every installed package takes a while, so it is done on first use, and once
+    # for each import path.
     from importlib import metadata
 
     return {point.name: point.value for point in metadata.entry_points(group=f"signoff.{group}")}

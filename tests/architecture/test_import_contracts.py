@@ -21,7 +21,7 @@ IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 PACKAGES = (
     "cli web mcp testing pair api app plugins observers pages exports telemetry flows skills "
     "profiles contracts notation guarded_db review agents store dispatch runtime core documents "
-    "databases idle_threads error_text errors _extras _version _lazy"
+    "databases error_text errors _extras _version _lazy"
 ).split()
 
 

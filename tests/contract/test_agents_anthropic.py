@@ -16,11 +16,7 @@ from tests.stubs.anthropic import AnthropicServer
 
 
 class TestAnthropicModel(AgentSuite):
-    @pytest.fixture
-    async def harness(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]:
-        monkeypatch.setenv(KEY_ENV, KEY)
-        async with AnthropicServer() as server:
-            yield HttpHarness(server, AnthropicModel)
+    """The suite, with the fixture below."""
 
 
 @pytest.fixture

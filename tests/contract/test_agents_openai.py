@@ -15,11 +15,7 @@ from tests.stubs.openai import OpenAIServer
 
 
 class TestOpenAIModel(AgentSuite):
-    @pytest.fixture
-    async def harness(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]:
-        monkeypatch.setenv(KEY_ENV, KEY)
-        async with OpenAIServer() as server:
-            yield HttpHarness(server, OpenAIModel, "/v1")
+    """The suite, with the fixture below."""
 
 
 def body_of(harness: HttpHarness) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.core.effects import AgentRequest, Reply
@@ -172,11 +172,7 @@ class StreamedAnswer:
         self.finish: str | None = None
         """Why the model stopped; None as long as the end is missing."""
         self.declined = ""
-        self.tokens_in: int | None = None
-        self.tokens_out: int | None = None
-        self.tokens_cached: int | None = None
-        self.tokens_cache_write: int | None = None
-        self.tokens_reasoning: int | None = None
+        self.usage = Usage()
         self._emit = emit
         self._pieces: list[str] = []
         self._room = MAX_CHARACTERS
@@ -199,8 +195,7 @@ class StreamedAnswer:
         if self.finish is None:
             raise AgentTransient("the answer broke off before its end")
         text = replace_lone_surrogates("".join(self._pieces))
-        parts = self.tokens_cached, self.tokens_cache_write, self.tokens_reasoning
-        usage = Usage(self.tokens_in, self.tokens_out, usd, self.model, *parts)
+        usage = replace(self.usage, usd=usd, model=self.model)
         cut_off = self.finish in _CUT_OFF
         return ModelAnswer(text, self.finish, cut_off, self.declined, usage, self.session)
 
@@ -232,13 +227,15 @@ class ChatCompletion(StreamedAnswer):
         self.session = chunk.get("id") or self.session
         self.model = chunk.get("model") or self.model
         if usage := chunk.get("usage"):
-            self.tokens_in = token_count(usage.get("prompt_tokens"))
-            self.tokens_out = token_count(usage.get("completion_tokens"))
             # Unlike Anthropic's, this count is a part of `prompt_tokens`.
-            details = as_dict(usage.get("prompt_tokens_details"))
-            self.tokens_cached = cached_count(details.get("cached_tokens"))
+            cached = as_dict(usage.get("prompt_tokens_details")).get("cached_tokens")
             reasoning = as_dict(usage.get("completion_tokens_details")).get("reasoning_tokens")
-            self.tokens_reasoning = cached_count(reasoning)
+            self.usage = Usage(
+                token_count(usage.get("prompt_tokens")),
+                token_count(usage.get("completion_tokens")),
+                tokens_cached=cached_count(cached),
+                tokens_reasoning=cached_count(reasoning),
+            )
             self.cost = usage.get("cost")
         for choice in (chunk.get("choices") or [])[:1]:
             message = choice.get("delta") or choice.get("message") or {}

@@ -35,9 +35,8 @@ from typing import Any, Literal
 from signoff import errors
 from signoff.agents import workspace as ws
 from signoff.agents.answer import ModelAnswer, judge
-from signoff.agents.base import Health, health_of
+from signoff.agents.base import Health, health_of, one_of
 from signoff.agents.failures import find_reset_time
-from signoff.agents.options import one_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.documents.control_characters import replace_lone_surrogates

@@ -15,11 +15,12 @@ from signoff.agents.answer import (
     token_count,
     with_schema,
 )
+from signoff.agents.base import one_of, whole_number
 from signoff.agents.failures import ServerRefusal, error_body, server_message
 from signoff.agents.http import HttpModel, Server
 from signoff.agents.kinds import VENDOR_KEYS
-from signoff.agents.options import one_of, whole_number
 from signoff.core.effects import AgentRequest
+from signoff.core.spend import Usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ class AnthropicModel(HttpModel):
         chat=True,
         model_choice=ModelChoice.REQUIRED,
     )
-    client_modules = ("anthropic", "anthropic.resources.messages", "anthropic.resources.models")
     label = "the Anthropic API"
     vendor_address = "https://api.anthropic.com"
     vendor_key_env = VENDOR_KEYS["anthropic"]
@@ -181,12 +181,14 @@ class _StreamedMessage(StreamedAnswer):
 
     def _add_usage(self, usage: dict[str, Any] | None) -> None:
         self._counts.update({name: n for name, n in (usage or {}).items() if n is not None})
-        self.tokens_cached = cached_count(self._counts.get("cache_read_input_tokens"))
-        self.tokens_cache_write = cached_count(self._counts.get("cache_creation_input_tokens"))
         # This count is of the rest only, without what was read from the cache or written to it.
         names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        self.tokens_in = sum_of_counts(map(self._counts.get, names)) or None
-        self.tokens_out = token_count(self._counts.get("output_tokens"))
+        self.usage = Usage(
+            sum_of_counts(map(self._counts.get, names)) or None,
+            token_count(self._counts.get("output_tokens")),
+            tokens_cached=cached_count(self._counts.get("cache_read_input_tokens")),
+            tokens_cache_write=cached_count(self._counts.get("cache_creation_input_tokens")),
+        )
 
 
 @lru_cache(maxsize=32)

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
-from signoff.agents.base import Health
-from signoff.agents.options import one_of
+from signoff.agents.base import Health, one_of
 from signoff.agents.workspace import copy_project, project_folder, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
@@ -147,9 +146,7 @@ def _from_output(output: str, code: int, source: Source) -> dict[str, Any]:
     # JSON first, because a line of it can look like `file:line: message`.
     if output.lstrip()[:1] in ("{", "["):
         return _from_json(output, code, source)
-    if any(_LINE.fullmatch(line.strip()) for line in output.splitlines()):
-        return _from_lines(output, code, source)
-    return _from_code(output, code, source)
+    return _from_lines(output, code, source)
 
 
 def _from_json(output: str, code: int, source: Source) -> dict[str, Any]:
@@ -278,79 +275,73 @@ FILE_SCOPE, PROJECT_SCOPE = "file", "project"
 _STDIN = frozenset({"-", "stdin", "<stdin>", "(stdin)", "/dev/stdin"})
 
 
+@dataclass(kw_only=True, eq=False)
 class CheckAgent:
     """Answers with a critique that a program or a function computes."""
 
     capabilities = Capabilities(free=True, is_model=False, deterministic=True)
 
-    def __init__(
-        self,
-        *,
-        argv: Sequence[str] | None = None,
-        function: CheckFunction | None = None,
-        findings: str = "auto",
-        constraint: str = "check",
-        severity: str = DEFAULT_SEVERITY,
-        broken_codes: Sequence[int] = (126, 127),
-        suffix: str = ".md",
-        scope: str = FILE_SCOPE,
-        env: Mapping[str, str] | None = None,
-        pass_env: Sequence[str] = (),
-        timeout: float = TIMEOUT_SECONDS,
-    ) -> None:
-        """Takes a program (`argv`) or a function, and the format of its findings.
+    argv: Sequence[str] | None = None
+    """The program and its arguments."""
+    function: CheckFunction | None = None
+    """What is called instead of a program."""
+    findings: str = "auto"
+    """The format of the output, one of `READERS`."""
+    constraint: str = "check"
+    severity: str = DEFAULT_SEVERITY
+    broken_codes: Sequence[int] = (126, 127)
+    """Exit codes that mean that the check itself failed."""
+    suffix: str = ".md"
+    """The ending of the artifact's file."""
+    scope: str = FILE_SCOPE
+    """With `project`, the program runs once for all files, in a copy of the project."""
+    env: Mapping[str, str] | None = None
+    """Variables to set."""
+    pass_env: Sequence[str] = ()
+    """Variables to pass on from this process."""
+    timeout: float = TIMEOUT_SECONDS
 
-        With the scope `project`, the program runs once for all files, in a copy of the project.
-        """
-        if (argv is None) == (function is None) or isinstance(argv, str) or argv == []:
+    def __post_init__(self) -> None:
+        argv = self.argv
+        if (argv is None) == (self.function is None) or isinstance(argv, str) or argv == []:
             raise ConfigError("a check needs either argv, a list, or function, a module:function")
-        one_of("findings", findings, READERS)
-        one_of("scope", scope, (FILE_SCOPE, PROJECT_SCOPE))
-        self._whole = scope == PROJECT_SCOPE
-        if self._whole and (argv is None or any(FILE in str(each) for each in argv)):
-            raise ConfigError(f"a check of the whole project needs argv, without {FILE}")
-        if self._whole:
-            self.capabilities = replace(self.capabilities, whole_project=True)
-        if severity.upper() not in Severity.__members__:
-            raise ConfigError(f"severity must be one of: {SEVERITIES}, not {severity!r}")
-        if isinstance(pass_env, str) or not isinstance(pass_env, Sequence):
-            raise ConfigError("pass_env must be a list of names")
         self._argv = [str(argument) for argument in argv or ()]
-        self._function = function
-        self._read = READERS[findings]
-        self._constraint = constraint
-        self._severity = severity.upper()
-        self._broken = frozenset(broken_codes)
-        self._suffix = suffix
-        self._env = {str(name): str(value) for name, value in (env or {}).items()}
-        self._pass = tuple(pass_env)
-        self._timeout = timeout
+        one_of("findings", self.findings, READERS)
+        one_of("scope", self.scope, (FILE_SCOPE, PROJECT_SCOPE))
+        if self.scope == PROJECT_SCOPE:
+            if argv is None or any(FILE in each for each in self._argv):
+                raise ConfigError(f"a check of the whole project needs argv, without {FILE}")
+            self.capabilities = replace(self.capabilities, whole_project=True)
+        if self.severity.upper() not in Severity.__members__:
+            raise ConfigError(f"severity must be one of: {SEVERITIES}, not {self.severity!r}")
+        if isinstance(self.pass_env, str) or not isinstance(self.pass_env, Sequence):
+            raise ConfigError("pass_env must be a list of names")
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Checks the request's `artifact` option, or its whole prompt."""
         artifact = str(request.options.get("artifact", request.prompt))
-        constraint = str(request.options.get("constraint", self._constraint))
-        source = Source(constraint, self._severity, artifact, _STDIN | _names_of(request))
+        constraint = str(request.options.get("constraint", self.constraint))
+        source = Source(constraint, self.severity.upper(), artifact, _STDIN | _names_of(request))
         try:
-            async with asyncio.timeout(self._timeout):
-                if self._function is not None:
-                    critique = await _call(self._function, artifact, source)
+            async with asyncio.timeout(self.timeout):
+                if self.function is not None:
+                    critique = await _call(self.function, artifact, source)
                 else:
                     critique = await self._run(source, request, call)
         except TimeoutError:
-            raise AgentTimeout(f"the check took longer than {self._timeout:g} seconds") from None
+            raise AgentTimeout(f"the check took longer than {self.timeout:g} seconds") from None
         call.emit(f"{critique['overall']}: {critique['summary']}\n")
         text = json.dumps(critique, ensure_ascii=False)
         return judge(ModelAnswer(text, finish="checked", usage=FREE), request.schema or {})
 
     async def health(self) -> Health:
         """Checks that the program or the function exists."""
-        if self._function is not None:
+        if self.function is not None:
             try:
-                _load(self._function)
+                _load(self.function)
             except AgentBadRequest as error:
                 return Health(False, str(error), "fix `function:` in the settings")
-            return Health(True, f"function {_name(self._function)}")
+            return Health(True, f"function {_name(self.function)}")
         program = shutil.which(self._program)
         if program is None:
             return Health(False, f"{self._argv[0]} is not on PATH", f"install {self._argv[0]}")
@@ -364,12 +355,12 @@ class CheckAgent:
 
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
         started = path_from(call.folder)
-        if self._whole:
+        if self.capabilities.whole_project:
             return await self._run_on_copy(source, request, request.workspace or started, call)
         folder = request.workspace or settings_folder(started)
         in_file = any(FILE in argument for argument in self._argv)
         with scratch_folder() as scratch:
-            file = scratch / f"artifact{self._suffix}"
+            file = scratch / f"artifact{self.suffix}"
             if in_file:
                 file.write_text(source.artifact, encoding="utf-8", errors="replace")
                 names = frozenset({str(file), file.name})
@@ -394,12 +385,13 @@ class CheckAgent:
     async def _start(
         self, argv: Sequence[str], folder: str | None, stdin: str | None, call: Call
     ) -> CommandResult:
+        env = {str(name): str(value) for name, value in (self.env or {}).items()}
         try:
             return await run_process(
                 argv,
                 cwd=folder,
                 stdin=stdin,
-                env=command_environment(self._pass, self._env),
+                env=command_environment(self.pass_env, env),
                 mark=call_mark(call),
                 started=call.started,
             )
@@ -407,13 +399,13 @@ class CheckAgent:
             raise AgentBadRequest(f"the check cannot be started: {error}") from error
 
     def _critique(self, result: CommandResult, source: Source) -> dict[str, Any]:
-        if result.code < 0 or result.code in self._broken:
+        if result.code < 0 or result.code in self.broken_codes:
             reason = (result.stderr or result.stdout).strip().splitlines()[-1:]
             raise AgentBadOutput(
                 f"the check itself failed with exit code {result.code}: {''.join(reason):.300}"
             )
         # Of a program that executes the project, a crash may be what the change has broken.
-        crashes = result.code != 0 and not self._whole
+        crashes = result.code != 0 and not self.capabilities.whole_project
         if crashes and (why := crash_of(result.stdout, result.stderr, source)):
             name = " ".join(self._argv)
             raise AgentBadOutput(
@@ -421,7 +413,7 @@ class CheckAgent:
             )
         # Linters differ in where they print, but hardly any prints findings to both.
         output = result.stdout if result.stdout.strip() else result.stderr
-        return self._read(output, result.code, source)
+        return READERS[self.findings](output, result.code, source)
 
 
 async def _call(check: CheckFunction, artifact: str, source: Source) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.agents.answer import as_dict, as_text, cached_count, is_strict, with_schema
-from signoff.agents.failures import failure_error
+from signoff.agents.failures import failure_error, unwrapped_message
 from signoff.agents.headless import HeadlessAgent, OutputReader, probe
 from signoff.agents.kinds import BUNDLED
 from signoff.core.effects import AgentRequest
@@ -128,7 +128,9 @@ class CodexReader(OutputReader):
                 )
                 self.update(complete=True, finish="completed", usage=usage if counts else None)
             case "turn.failed":
-                reason = _failure_reason(data.get("error"))
+                error = data.get("error")
+                message = error.get("message") if isinstance(error, dict) else error
+                reason = unwrapped_message(str(message or "no reason given"))
                 self.update(fault=failure_error("codex", reason, remedy=_LOGIN))
             case "error":
                 self._read_error(str(data.get("message") or ""))
@@ -159,14 +161,3 @@ class CodexReader(OutputReader):
         self._lost_connections += 1
         if self._lost_connections > self._retries:
             raise AgentTransient(f"codex cannot reach its server: {message:.200}")
-
-
-def _failure_reason(error: Any) -> str:
-    """Returns why a turn failed; some messages are the server's whole JSON response."""
-    message = error.get("message") if isinstance(error, dict) else error
-    text = str(message or "no reason given")
-    try:
-        inner = as_dict(as_dict(json.loads(text)).get("error"))
-    except ValueError:
-        return text
-    return f"{inner.get('type') or 'error'}: {inner.get('message')}" if inner else text

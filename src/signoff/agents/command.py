@@ -28,10 +28,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from signoff.agents.answer import cached_count, with_schema
-from signoff.agents.base import Health
+from signoff.agents.base import Health, one_of
 from signoff.agents.failures import find_reset_time, redact_line
 from signoff.agents.headless import HeadlessAgent, Job, ProgramReply, Transcript, find_program
-from signoff.agents.options import one_of
 from signoff.agents.workspace import settings_folder
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.spend import USAGE_AMOUNTS, Usage

@@ -11,6 +11,7 @@ a zone is in this machine's zone.
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 from collections.abc import Iterator, Mapping
@@ -138,6 +139,18 @@ def server_message(error: Any) -> str:
     return ": ".join(parts) or str(error.body or error)
 
 
+def unwrapped_message(text: str) -> str:
+    """Returns the server's own message where a program has passed on its whole JSON response."""
+    try:
+        response = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    except ValueError:
+        return text
+    error = as_dict(as_dict(response).get("error"))
+    kind = f"{error['type']}: " if error.get("type") else ""
+    status = f" (status {error['code']})" if isinstance(error.get("code"), int) else ""
+    return f"{kind}{error['message']}{status}" if error.get("message") else text
+
+
 def refusal_error(
     source: str,
     status: int,
@@ -201,15 +214,6 @@ def connection_error(source: str, address: str, error: BaseException) -> AgentEr
             "(set SSL_CERT_FILE to the certificates to trust)"
         )
     return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
-
-
-def value_error_text(error: ValueError) -> str:
-    """Returns what a client found wrong with a response, without links to its library's manual."""
-    details = getattr(error, "errors", None)
-    if not callable(details):
-        return str(error)
-    mistakes = ((".".join(map(str, each["loc"])), each["msg"]) for each in details())
-    return "; ".join(": ".join(filter(None, mistake)) for mistake in mistakes)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

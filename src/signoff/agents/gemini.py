@@ -7,14 +7,13 @@ standard error, or as an exit code that is the HTTP status modulo 256.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from signoff.agents.answer import as_dict, as_text, sum_of_counts, with_schema
-from signoff.agents.failures import failure_error
+from signoff.agents.failures import failure_error, unwrapped_message
 from signoff.agents.headless import HeadlessAgent, OutputReader
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
@@ -201,17 +200,7 @@ def _fault(end: Mapping[str, Any]) -> AgentError | None:
         status, message = 429, _ADVICE.sub("", message)
     if status is not None and not 400 <= status < 600:
         status = None
-    return failure_error("gemini", _server_message(message), remedy=_LOGIN, status=status)
-
-
-def _server_message(text: str) -> str:
-    """Returns the server's own message when the whole JSON response was passed on."""
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        error = json.loads(text[start : end + 1])["error"]
-        return f"{error['message']} (status {error['code']})"
-    except (ValueError, KeyError, TypeError):
-        return text
+    return failure_error("gemini", unwrapped_message(message), remedy=_LOGIN, status=status)
 
 
 def _usage(stats: Any) -> Usage | None:

@@ -32,11 +32,10 @@ from typing import Any, ClassVar, Literal
 from signoff._extras import install_command
 from signoff.agents import workspace as ws
 from signoff.agents.answer import MAX_CHARACTERS, ModelAnswer, judge
-from signoff.agents.base import Health
+from signoff.agents.base import Health, one_of, positive_seconds, whole_number
 from signoff.agents.failures import USAGE_ERROR, failure_error
 from signoff.agents.http import read_key
 from signoff.agents.kinds import bundled_program
-from signoff.agents.options import one_of, positive_seconds, whole_number
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import (

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from signoff.agents.answer import ModelAnswer, judge, refuse_edits
-from signoff.agents.base import Health
+from signoff.agents.base import Health, positive_seconds
 from signoff.agents.failures import (
     ServerRefusal,
     causes,
@@ -29,9 +29,7 @@ from signoff.agents.failures import (
     redact_line,
     refusal_error,
     retry_time,
-    value_error_text,
 )
-from signoff.agents.options import positive_seconds
 from signoff.core.effects import AgentRequest, Reply
 from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import (
@@ -50,6 +48,9 @@ _PLAIN_HEADERS = frozenset(
     "accept accept-encoding connection content-length content-type host idempotency-key "
     "transfer-encoding user-agent".split()
 )
+
+_LIBRARIES = frozenset({"httpx", "httpx2"})
+"""The HTTP libraries of the clients; they have no other errors than those of transport."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,6 @@ class HttpModel(ABC):
     capabilities: Capabilities
     kind: ClassVar[str]
     """The kind of agent; also the name of the extra and of the client's package."""
-    client_modules: ClassVar[tuple[str, ...]]
-    """Slow imports of the client, done in a thread so that they do not block other calls."""
     label: str
     """Its name in messages."""
     vendor_address: ClassVar[str]
@@ -354,11 +353,11 @@ class HttpModel(ABC):
             raise self._convert(server, error) from None
 
     async def _load(self) -> None:
-        missing = [name for name in self.client_modules if sys.modules.get(name) is None]
-        if not missing:
+        if self.kind in sys.modules:
             return
         try:
-            await asyncio.to_thread(lambda: [import_module(name) for name in missing])
+            # In a thread, because it takes long, and other calls go on meanwhile.
+            await asyncio.to_thread(import_module, self.kind)
         except ImportError as error:
             raise AgentBadRequest(
                 f"the {self.kind} client is not installed or too old", remedy=Install(self.kind)
@@ -373,20 +372,18 @@ class HttpModel(ABC):
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(value_error_text(error), server.key)
+            text = redact_line(str(error), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
             invalid.status = HTTPStatus.OK
             return invalid
         # Clients wrap transport errors in their own, so the whole chain of causes is searched.
-        if any(isinstance(cause, (OSError, *_transport_errors())) for cause in causes(error)):
+        if any(isinstance(each, OSError) or _library(each) in _LIBRARIES for each in causes(error)):
             return connection_error(self.label, server.address, error)
         return error
 
 
-def _transport_errors() -> list[type[Exception]]:
-    """Returns the errors of the HTTP libraries that the clients loaded."""
-    libraries = [sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules]
-    names = ("HTTPError", "InvalidURL", "StreamError")
-    return [getattr(library, name) for library in libraries for name in names]
+def _library(error: BaseException) -> str:
+    """Returns the package that an error comes from."""
+    return type(error).__module__.partition(".")[0]

@@ -18,7 +18,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,8 @@ from signoff.agents.answer import (
     judge,
     refuse_edits,
 )
-from signoff.agents.base import Health
+from signoff.agents.base import Health, non_negative, positive_seconds, whole_number
 from signoff.agents.headless import MAX_OUTPUT_BYTES, Job, LineSplitter, run_program
-from signoff.agents.options import non_negative, positive_seconds, whole_number
 from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.spend import Usage
@@ -42,6 +41,7 @@ from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
 from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.effect_errors import with_usage
+from signoff.runtime.environment import program_environment
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.scratch import scratch_folder
 
@@ -65,8 +65,8 @@ _OPTIONS = frozenset(
     "top_k top_p".split()
 )
 
-_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""The variables that a model needs; keys are not among them."""
+_LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""What native code needs besides the variables that every program gets."""
 
 _ERROR = re.compile(r"[\d.]+ E (.+)")
 """The library's log format: time, a letter for the level, and the message."""
@@ -77,6 +77,7 @@ _FREE = Usage(usd=0.0)
 """The usage of a failed call, whose token count is unknown."""
 
 
+@dataclass(kw_only=True, eq=False)
 class LocalModel:
     """A small model; each request loads it in a process of its own, one at a time."""
 
@@ -92,38 +93,35 @@ class LocalModel:
         judges=False,
     )
 
-    def __init__(
-        self,
-        *,
-        model: str = SMOLLM2.name,
-        context: int = CONTEXT,
-        max_tokens: int = MAX_TOKENS,
-        temperature: float = TEMPERATURE,
-        seed: int = SEED,
-        threads: int | None = None,
-        timeout: float = 600.0,
-        vary: bool = False,
-    ) -> None:
-        """Takes a model of `signoff models list`, or the path of a .gguf file."""
-        self._model = model
-        if model not in CATALOG:
+    model: str = SMOLLM2.name
+    """A model of `signoff models list`, or the path of a .gguf file."""
+    context: int = CONTEXT
+    """The size of the context window in tokens."""
+    max_tokens: int = MAX_TOKENS
+    temperature: float = TEMPERATURE
+    seed: int = SEED
+    threads: int | None = None
+    timeout: float = 600.0
+    vary: bool = False
+    """Whether each call of a run has its own seed."""
+
+    def __post_init__(self) -> None:
+        if self.model not in CATALOG:
             # A file of the user's own may hold a model of any size.
             self.capabilities = replace(self.capabilities, judges=True)
-        self._context = whole_number("context", context)
-        self._threads = None if threads is None else whole_number("threads", threads)
-        self._timeout = positive_seconds("timeout", timeout)
-        self._vary = vary
-        self._options = {
-            "max_tokens": whole_number("max_tokens", max_tokens),
-            "temperature": non_negative("temperature", temperature),
-            "seed": whole_number("seed", seed, minimum=0),
-        }
+        whole_number("context", self.context)
+        whole_number("max_tokens", self.max_tokens)
+        whole_number("seed", self.seed, minimum=0)
+        non_negative("temperature", self.temperature)
+        positive_seconds("timeout", self.timeout)
+        if self.threads is not None:
+            whole_number("threads", self.threads)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Returns the answer; raises an `AgentError` when there is none."""
-        name = request.model or self._model
+        name = request.model or self.model
         body = self._body(request)
-        if self._vary and "seed" not in request.options:
+        if self.vary and "seed" not in request.options:
             body["seed"] += _seed_offset(call)
         path = self._weights_file(name)
         try:
@@ -135,9 +133,9 @@ class LocalModel:
     async def health(self) -> Health:
         """Checks that the runner and the weights are installed."""
         cache = _cache()
-        weights = cache.catalog.get(self._model)
+        weights = cache.catalog.get(self.model)
         try:
-            path = self._weights_file(self._model)
+            path = self._weights_file(self.model)
         except AgentError as error:
             remedies: list[Remedy] = [Install(EXTRA)] if find_spec("xllamacpp") is None else []
             if weights is not None and cache.state(weights) is not State.READY:
@@ -187,22 +185,22 @@ class LocalModel:
         with scratch_folder() as scratch:
             load = {
                 "path": str(path),
-                "context": self._context,
-                "threads": self._threads or _default_threads(),
+                "context": self.context,
+                "threads": self.threads or _default_threads(),
                 "folder": str(scratch),
                 "parent": os.getpid(),
                 "body": body,
             }
             argv = [sys.executable, "-P", "-m", "signoff.agents.local_child"]
             stdin = json.dumps(load)
-            job = Job(argv, str(Path.cwd()), _environment(), self._timeout, stdin)
+            job = Job(argv, str(Path.cwd()), _environment(), self.timeout, stdin)
             try:
                 return await run_program(
                     job, call, LineSplitter(read, MAX_OUTPUT_BYTES).add, lambda _chunk: None
                 )
             except AgentTimeout:
                 raise AgentTimeout(
-                    f"the local model gave no answer within {self._timeout:g} seconds and was "
+                    f"the local model gave no answer within {self.timeout:g} seconds and was "
                     "stopped; ask for less, or raise timeout"
                 ) from None
 
@@ -225,7 +223,7 @@ class LocalModel:
                 remedy=PullModel(name),
             )
         # Only the settings may name a file: a request may come from someone else's workflow.
-        if name == self._model and name.endswith(".gguf"):
+        if name == self.model and name.endswith(".gguf"):
             path = Path(name).expanduser()
             if path.is_file():
                 return path
@@ -243,7 +241,9 @@ class LocalModel:
             "messages": chat_messages(system, replace_lone_surrogates(request.prompt)),
             "stream": True,
             "stream_options": {"include_usage": True},
-            **self._options,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "seed": self.seed,
             **request.options,
         }
         if request.schema is not None:
@@ -292,9 +292,9 @@ def _turn() -> asyncio.Lock:
 
 
 def _environment() -> dict[str, str]:
-    inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     # The child must find the same packages, whatever put them on this process's path.
-    return {**inherited, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    packages = os.pathsep.join(path for path in sys.path if path)
+    return program_environment(_LIBRARY_PATHS, {"PYTHONPATH": packages})
 
 
 def _ready_models(cache: ModelCache) -> list[str]:

@@ -23,11 +23,11 @@ from signoff.agents.answer import (
     token_count,
     with_schema,
 )
-from signoff.agents.base import Health
+from signoff.agents.base import Health, whole_number
 from signoff.agents.failures import ServerRefusal
 from signoff.agents.http import HttpModel, Server, parse_base_url
-from signoff.agents.options import whole_number
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
@@ -68,7 +68,6 @@ class OllamaModel(HttpModel):
         length_option="num_predict",
         model_choice=ModelChoice.INSTALLED,
     )
-    client_modules = ("ollama",)
     label = "Ollama"
     vendor_address = f"http://127.0.0.1:{PORT}"
     vendor_key_env = None
@@ -219,8 +218,8 @@ class _StreamedChat(StreamedAnswer):
         self.add_text((part.get("message") or {}).get("content"))
         if part.get("done"):
             self.finish = part.get("done_reason") or "stop"
-            self.tokens_in = token_count(part.get("prompt_eval_count"))
-            self.tokens_out = token_count(part.get("eval_count"))
+            tokens_out = token_count(part.get("eval_count"))
+            self.usage = Usage(token_count(part.get("prompt_eval_count")), tokens_out)
 
 
 async def _parts(

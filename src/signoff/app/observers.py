@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.options import option_names
+from signoff.agents.base import option_names
 from signoff.app.next_commands import answer_commands
 from signoff.app.run_records import metrics_text, stored_record
 from signoff.app.settings import Settings, origin_of, unknown_option_problems

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -22,7 +22,7 @@ from signoff.app.history import form_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
 from signoff.cli.output import discard_typed
-from signoff.cli.summary import deadline_lines, file_line, option_line
+from signoff.cli.summary import deadline_lines, file_line, option_line, shown_lines
 from signoff.cli.text import clean, near, styled, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of
@@ -34,7 +34,6 @@ from signoff.core.requests import (
     options_of,
     request_word,
 )
-from signoff.documents.control_characters import shown_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval
 from signoff.runtime.store_port import InboxItem
@@ -47,22 +46,21 @@ SHOWN_LINES = 30
 CLIPBOARD_SECONDS = 2.0
 """How long to wait for the clipboard program; without a display server it may hang."""
 
+CLIPBOARDS = (
+    ("", "pbcopy"),
+    ("", "clip.exe"),
+    ("WAYLAND_DISPLAY", "wl-copy"),
+    ("DISPLAY", "xclip", "-selection", "clipboard"),
+    ("DISPLAY", "xsel", "--clipboard", "--input"),
+)
+"""Programs that copy their standard input, each after the variable that its display needs."""
+
 _END = "."
 _LATER = ("l", "later")
 
 
 class AnswerLater(Exception):  # noqa: N818  # the user's choice, not an error
     """The user wants to answer this request later."""
-
-
-@dataclass(frozen=True)
-class PromptResult:
-    """The result of asking the user."""
-
-    answered: int = 0
-    """How many requests have an answer now."""
-    left: bool = False
-    """Whether the user left the prompt with ctrl-c or ctrl-d."""
 
 
 def ask_retry() -> bool:
@@ -77,8 +75,11 @@ def ask_retry() -> bool:
         return False
 
 
-def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
-    """Asks for every request until the user leaves; each answer is stored at once."""
+def ask_all(project: Project, items: Sequence[InboxItem]) -> tuple[int, bool]:
+    """Asks for every request until the user leaves; each answer is stored at once.
+
+    Returns how many have an answer now, and whether the user left with ctrl-c or ctrl-d.
+    """
     answered = 0
     discard_typed()
     for position, item in enumerate(items, 1):
@@ -87,8 +88,8 @@ def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
             answered += _ask(project, item, progress)
         except (click.Abort, KeyboardInterrupt):
             _print("")
-            return PromptResult(answered, left=True)
-    return PromptResult(answered)
+            return answered, True
+    return answered, False
 
 
 def _ask(project: Project, item: InboxItem, progress: str) -> bool:
@@ -284,21 +285,8 @@ def _print_prompt_file(prompt: Path) -> None:
 
 
 def _show(form: dict[str, Any], *, whole: bool = False) -> None:
-    for name, value in (form.get("shown") or {}).items():
-        if value is None:
-            if name != "content":
-                _print(f"{name}: (empty)", style="dim")
-            continue
-        text = clean(shown_text(value))
-        lines = text.splitlines()
-        visible = lines if whole else lines[:SHOWN_LINES]
-        _print("")
-        if name != "content":
-            _print(f"{name}:", style="dim")
-        for line in visible:
-            _print(f"  │ {line}")
-        if len(visible) < len(lines):
-            _print(f"  │ … {len(lines) - len(visible)} more lines", style="dim")
+    for line in shown_lines(form.get("shown"), None if whole else SHOWN_LINES):
+        _print(f"  {line}")
     if form.get("path"):
         _print(f"  {file_line(form)}", style="dim")
 
@@ -336,37 +324,18 @@ def _print(text: str, style: str = "") -> None:
 
 def copy_to_clipboard(text: str) -> bool:
     """Copies a text to the clipboard; returns whether that worked and never raises."""
-    argv = clipboard_program(sys.platform, os.environ)
-    if argv is None:
-        return False
-    try:
-        done = subprocess.run(
-            argv,
-            input=text.encode("utf-8", "replace"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=CLIPBOARD_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
-def clipboard_program(platform: str, environment: Mapping[str, str]) -> list[str] | None:
-    """Returns the command that copies its standard input to the clipboard, or None."""
-    for argv in _clipboard_programs(platform, environment):
-        executable = shutil.which(argv[0], path=environment.get("PATH"))
-        if executable is not None:
-            return [executable, *argv[1:]]
-    return None
-
-
-def _clipboard_programs(platform: str, environment: Mapping[str, str]) -> list[list[str]]:
-    if platform == "darwin":
-        return [["pbcopy"]]
-    if platform == "win32":
-        return [["clip"]]
-    wayland = [["wl-copy"]] if environment.get("WAYLAND_DISPLAY") else []
-    x11 = [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
-    return [*wayland, *(x11 if environment.get("DISPLAY") else [])]
+    for variable, *argv in CLIPBOARDS:
+        # A program without its display hangs, or complains in the middle of a prompt.
+        if not (variable in os.environ or not variable) or shutil.which(argv[0]) is None:
+            continue
+        with suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(
+                argv,
+                input=text.encode("utf-8", "replace"),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=CLIPBOARD_SECONDS,
+                check=True,
+            )
+            return True
+    return False

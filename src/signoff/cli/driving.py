@@ -230,7 +230,7 @@ def _ask_pending(project: Project, name: str, out: Output) -> bool:
 
     if project.store.row(name).status is not Status.WAITING:
         return False
-    asked = ask_all(project, project.store.items(name))
-    if asked.answered and asked.left:
+    answered, left = ask_all(project, project.store.items(name))
+    if answered and left:
         catch_up(project, name, out.warn)
-    return asked.answered > 0 and not asked.left
+    return answered > 0 and not left

@@ -19,7 +19,7 @@ import click
 from signoff._version import __version__
 from signoff.cli import exits
 from signoff.cli.options import CliCommand
-from signoff.cli.text import PLAIN_SIGNS, clean, register_plain_signs
+from signoff.cli.text import clean
 from signoff.errors import NotTrusted, SignoffError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ _HOMES = {
     **dict.fromkeys(("diff", "cat"), "findings"),
     **dict.fromkeys(("report", "metrics"), "export"),
     "backup": "store",
+    "cancel": "run",
     "config": "doctor",
     "graph": "validate",
     "logs": "show",
@@ -222,12 +223,6 @@ def run_command(
         return report(_describe(error), exits.ERROR, error)
 
 
-def _describe(error: BaseException) -> str:
-    if isinstance(error, OSError):
-        return _describe_os_error(error)
-    return f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
-
-
 def _gets_trust(error: SignoffError, arguments: Sequence[str]) -> bool:
     """Asks the user, if only trust is missing and there is a terminal; returns the answer."""
     from signoff.cli.output import has_keyboard
@@ -252,15 +247,14 @@ def _message(error: SignoffError, arguments: Sequence[str]) -> str:
 
 
 def _prepare_streams() -> None:
-    register_plain_signs()
     # A closed stream (`<&-`) is None, and the next opened file would get its descriptor.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # On a terminal without UTF-8, a plain sign is better than an encoding error.
-            stream.reconfigure(errors=PLAIN_SIGNS)
+            # On a terminal without UTF-8, a question mark is better than an encoding error.
+            stream.reconfigure(errors="replace")
 
 
 def _flush_stdout(result: object) -> int:
@@ -276,9 +270,12 @@ def _flush_stdout(result: object) -> int:
     return code
 
 
-def _describe_os_error(error: OSError) -> str:
-    """Returns a message for an OS error; a deleted working directory is checked first."""
+def _describe(error: BaseException) -> str:
+    """Returns what to print about an error that nobody expected."""
+    if not isinstance(error, OSError):
+        return f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
     try:
+        # A deleted working directory breaks everything, in ways that do not name it.
         os.getcwd()  # noqa: PTH109  # pathlib is not needed for anything else
     except OSError:
         return "the current directory no longer exists; change to another one"

@@ -1,17 +1,16 @@
 """The live view of a run on a terminal.
 
-Finished steps scroll up as permanent lines. Below them a few lines are redrawn: the current
-step, the calls it waits for and for how long, the possible next steps, and the cost so
-far. Everything is drawn from a timeline, so it can be redrawn at any time and width.
+The lines of the plain view scroll up. Below them a few lines are redrawn: the current step,
+the calls it waits for and for how long, and the cost so far. Everything is drawn from a timeline,
+so it can be redrawn at any time and width.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,37 +18,25 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from signoff.cli.output import SHOW_CURSOR, Keyboard
+from signoff.cli.output import Keyboard
 from signoff.cli.text import NARROWEST, one_line
-from signoff.cli.views import OpenReview, StreamTail, View
+from signoff.cli.views import OpenReview, PlainView, StreamTail
 from signoff.core import events as ev
-from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import End, Outcome
 from signoff.core.workflow import Workflow
 from signoff.runtime.amounts import UNKNOWN, count, duration, money, partial
-from signoff.runtime.narration import LogLine, Narrator, Weight
-from signoff.runtime.ports import Clock, Notice, Progress, Recorded, Retrying, SystemClock
-from signoff.runtime.timeline import EffectTry, FanOutProgress, StepVisit, Timeline, readable
+from signoff.runtime.narration import LogLine, Weight
+from signoff.runtime.ports import Clock, Notice, Progress, Recorded, SystemClock
+from signoff.runtime.timeline import EffectTry, FanOutProgress, Timeline, readable
 
 ROWS = 6
 """How many running calls are listed one by one; the rest are counted."""
 
-PAUSES = 2
-"""How many pending retries are listed one by one."""
-
 PICTURES_PER_SECOND = 10
-FLUSH_SECONDS = 0.1
-"""Printing above a live view is expensive, so steps that finish quickly share one print."""
-
-_GATE = gate_name("")
-"""The prefix of the edge names of gate options."""
-_PRINTED_ELSEWHERE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
-"""Events that have a line of their own, or are part of the summary."""
 
 
-class LiveView(View):
-    """Draws one run while it is running."""
+class LiveView(PlainView):
+    """Draws one run while it is running; its lines are those of the plain view."""
 
     def __init__(
         self,
@@ -61,31 +48,24 @@ class LiveView(View):
         clock: Clock | None = None,
         open_review: OpenReview = lambda _run: None,
     ) -> None:
-        super().__init__(history, open_review)
+        super().__init__(history, verbose=verbose, open_review=open_review)
         self._workflow = workflow
-        self._verbose = verbose
         self._console = console or Console(file=sys.stderr, highlight=False)
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._run = ""
         self._timeline = next(iter(self.timelines.values()), Timeline())
-        self._narrator = Narrator(self._timeline)
-        self._printed_visits = sum(visit.outcome is not None for visit in self._timeline.visits)
-        self._round = self._timeline.state.iteration
-        self._retries: dict[str, _Pause] = {}
         self._progress: dict[str, StreamTail] = {}
         """The latest message of a step or an item, and the streamed answers of calls."""
         self._pending: list[RenderableType] = []
-        self._flushed = float("-inf")
         self._stopping = False
         self._keyboard = Keyboard()
         self._spinner = Spinner("dots", style="cyan")
-        # Our own thread redraws: rich's thread may draw while a line is printed, which leaves
-        # fragments of the live view on the screen.
+        # Our own thread prints and redraws: if another thread printed a line while the picture is
+        # drawn, a fragment of it would stay on the screen.
         self._live = Live(
             get_renderable=self.picture, console=self._console, auto_refresh=False, transient=True
         )
-        self._drawing = threading.Lock()
         self._ended = threading.Event()
         self._redrawing = threading.Thread(
             target=self._redraw, name="signoff-live-view", daemon=True
@@ -99,7 +79,7 @@ class LiveView(View):
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Removes the live part; the lines of finished steps stay."""
+        """Removes the live part; the lines stay."""
         self._ended.set()
         self._redrawing.join()
         self.flush()
@@ -109,26 +89,29 @@ class LiveView(View):
     def release_terminal(self) -> None:
         """Restores the terminal at once; safe to call from a signal handler."""
         self._keyboard.restore()
-        # Not through `sys.stderr`, which refuses to be entered twice.
-        os.write(2, SHOW_CURSOR.encode())
 
     def notice(self, notice: Notice) -> None:
         """Records what happened; the next redraw shows it."""
         with self._lock:
+            super().notice(notice)
             match notice:
-                case Recorded(run=run, events=events):
-                    self.timelines[run] = self._timeline
-                    for event in events:
-                        self._follow(run, event)
-                    self._forget_ended()
-                case Retrying(effect=effect, error=error, seconds=seconds):
-                    running = self._timeline.running.get(effect)
-                    attempt = running.attempt if running is not None else 1
-                    self._retries[effect] = _Pause(error, self._clock.now() + seconds, attempt)
+                case Recorded(run=run):
+                    self._run, self._timeline = run, self.timelines[run]
+                    running = self._timeline.running
+                    # What a step itself reports ends with the step.
+                    ended = any(isinstance(event, ev.StepFinished) for event in notice.events)
+                    self._progress = {
+                        scope: tail
+                        for scope, tail in self._progress.items()
+                        if scope in running or (not scope and not ended)
+                    }
                 case Progress(scope=scope, text=text):
                     self._hear(scope, text)
-        if self._clock.monotonic() - self._flushed >= FLUSH_SECONDS:
-            self.flush()
+
+    def show(self, run: str, line: LogLine) -> None:
+        """Keeps a line until the next redraw: printing above a live view is expensive."""
+        style = "yellow" if line.weight is Weight.TROUBLE else ""
+        self._pending.append(Text(self.with_time(run, line), style=style))
 
     def _hear(self, scope: str, text: str) -> None:
         """Keeps the last line of a message; the pieces of a streamed answer are joined."""
@@ -140,18 +123,12 @@ class LiveView(View):
             self._progress[scope].add(lines[-1])
 
     def flush(self) -> None:
-        """Prints all permanent lines that have collected, in one go."""
+        """Prints all lines that have collected, in one go, and draws the picture below them."""
         with self._lock:
             lines, self._pending = self._pending, []
-            self._flushed = self._clock.monotonic()
-        if not lines:
-            return
-        # Not while a frame is drawn, or a fragment of it would stay on the screen above the new
-        # lines.
-        with self._drawing:
+        if lines:
             self._console.print(Group(*lines))
-            # The previous frame still shows some of these lines.
-            self._live.refresh()
+        self._live.refresh()
 
     def stopping(self) -> None:
         """Shows that the run is being stopped."""
@@ -160,98 +137,27 @@ class LiveView(View):
     def picture(self) -> RenderableType:
         """Returns the part that is redrawn, as of now."""
         with self._lock:
-            # Until the run is resumed, its clock does not advance.
+            # Until the run is resumed, its clock does not advance, and nothing of it is running.
             now = self._clock.now() if self._run else self._timeline.state.updated_at
-            return Group(
-                *self._pending[-ROWS:],
-                self._heading(now),
-                *(self._under_way(now) if self._run else self._orphans()),
-                *self._next(),
-                self._foot(now),
-            )
+            under_way = self._under_way(now) if self._run else ()
+            return Group(self._heading(now), *under_way, self._foot(now))
 
     def _redraw(self) -> None:
         while not self._ended.wait(1 / PICTURES_PER_SECOND):
-            with self._drawing:
-                self._live.refresh()
-
-    def _follow(self, run: str, event: ev.Event) -> None:
-        lines = self._narrator.narrate(event)
-        self._pending += [
-            *self._new_run(run),
-            *(log_line(line) for line in lines if self._is_printed(event, line)),
-            *self._review_lines(run, event),
-            *self._newly_finished(),
-        ]
-
-    def _review_lines(self, run: str, event: ev.Event) -> list[RenderableType]:
-        """Returns findings and changes as they arrive."""
-        if not (news := self.news(run, event)):
-            return []
-        from signoff.cli.review_lines import news_lines
-
-        return [cut(Text(text, style=style)) for each in news for text, style in news_lines(each)]
-
-    def _is_printed(self, event: ev.Event, line: LogLine) -> bool:
-        """Tells whether a log line is printed in addition to those of finished steps."""
-        if isinstance(event, _PRINTED_ELSEWHERE):
-            return False
-        trouble = line.weight is Weight.TROUBLE
-        return self._verbose or trouble or isinstance(event, ev.Logged)
-
-    def _forget_ended(self) -> None:
-        running = self._timeline.running
-        self._retries = {
-            effect: pause
-            for effect, pause in self._retries.items()
-            if effect in running and running[effect].attempt == pause.attempt
-        }
-        self._progress = {s: w for s, w in self._progress.items() if not s or s in running}
-
-    def _new_run(self, run: str) -> list[RenderableType]:
-        if run == self._run:
-            return []
-        self._run = run
-        return [cut(Text(f"{run}  {self._timeline.state.workflow}", style="dim"))]
-
-    def _newly_finished(self) -> list[RenderableType]:
-        fresh = [v for v in self._timeline.visits[self._printed_visits :] if v.outcome is not None]
-        lines = list[RenderableType]()
-        for visit in fresh:
-            lines += [*self._new_round(visit.iteration), done_line(visit)]
-        self._printed_visits += len(fresh)
-        if fresh:
-            # Progress that a step reported itself ends with the step.
-            self._progress.pop("", None)
-        return [*lines, *self._new_round(self._timeline.state.iteration)]
-
-    def _new_round(self, iteration: int) -> list[RenderableType]:
-        if iteration == self._round:
-            return []
-        self._round = iteration
-        return [Text(f"── round {iteration} ──", style="dim")]
+            self.flush()
 
     def _heading(self, now: float) -> RenderableType:
         line, visit = self._timeline, self._timeline.current
         if visit is None:
             return row(Text("starting", style="dim"), Text(""), mark=self._spinner)
         name = Text(visit.step, style="bold")
-        name.append(marks(visit), style="dim")
+        if visit.attempts > 1:
+            name.append(f"  attempt {visit.attempts}", style="dim")
         if self._workflow is not None and visit.step in self._workflow.steps:
             name.append(f"  {one_line(self._workflow[visit.step].title)}", style="dim")
         if visit.feedback:
             name.append(f"  {one_line(visit.feedback, 200)}", style="yellow")
         return row(name, Text(duration(line.visit_seconds(visit, now))), mark=self._spinner)
-
-    def _orphans(self) -> Iterator[RenderableType]:
-        """Yields the programs left over from the last process, which are stopped first."""
-        line = self._timeline
-        left = [line.running[each] for each in line.processes if each in line.running]
-        for running in left[:ROWS]:
-            label = one_line(running.label)
-            yield cut(Text(f"    stopping {label}, left over from the last process", style="dim"))
-        if len(left) > ROWS:
-            yield Text(f"    and {len(left) - ROWS} more", style="dim")
 
     def _under_way(self, now: float) -> Iterator[RenderableType]:
         line = self._timeline
@@ -262,7 +168,6 @@ class LiveView(View):
             yield running_line(running, now)
         if len(alone) > ROWS:
             yield Text(f"    and {len(alone) - ROWS} more", style="dim")
-        yield from self._pauses(now)
         waits = sum(r.kind is EffectKind.WAIT for r in line.running.values())
         if waits:
             # Other calls finish first; then the questions are asked, or the run waits.
@@ -272,27 +177,6 @@ class LiveView(View):
             shown = heard.shown(max(NARROWEST, self._console.width - 6))
             yield cut(Text(f"    {one_line(shown)}", style="dim italic"))
 
-    def _pauses(self, now: float) -> Iterator[RenderableType]:
-        pauses = sorted(self._retries.items(), key=lambda pair: pair[1].until)
-        for effect, pause in pauses[:PAUSES]:
-            when = f"    ↻ {readable(effect)} again in {max(0.0, pause.until - now):.0f}s: "
-            yield cut(Text(when + one_line(pause.error, 200), style="yellow"))
-        if len(pauses) > PAUSES:
-            yield Text(f"    ↻ {len(pauses) - PAUSES} more waiting to retry", "yellow")
-
-    def _next(self) -> Iterator[RenderableType]:
-        visit = self._timeline.current
-        if self._workflow is None or visit is None or visit.step not in self._workflow.steps:
-            return
-        edges = self._workflow.edges.from_step(visit.step)
-        options = [edge for edge in edges if edge.name.startswith(_GATE)]
-        for when, led in (
-            ("then", [w for w in edges if w not in options]),
-            ("at the gate:", options),
-        ):
-            if led:
-                yield cut(Text(f"    {when} {' · '.join(map(_format_edge, led))}", style="dim"))
-
     def _foot(self, now: float) -> RenderableType:
         line = self._timeline
         if self._stopping:
@@ -301,27 +185,6 @@ class LiveView(View):
         return cut(Text(f"  {' · '.join(parts)}", style="dim"))
 
 
-def _format_edge(edge: ResolvedEdge) -> str:
-    return f"{edge.name.removeprefix(_GATE)} → {goal(edge.to)}"
-
-
-class _Pause(NamedTuple):
-    """An effect that will be retried."""
-
-    error: str
-    until: float
-    attempt: int
-
-
-BAR = 12
-"""Characters of a fan-out's bar."""
-
-_MARKS = {
-    Outcome.OK: ("✓", "green"),
-    Outcome.FAIL: ("✗", "red"),
-    Outcome.SKIP: ("»", "dim"),
-    Outcome.ITERATE: ("↺", "yellow"),
-}
 _VERBS = {
     EffectKind.ASK: "asking",
     EffectKind.COMMAND: "running",
@@ -345,34 +208,10 @@ def running_line(running: EffectTry, now: float) -> RenderableType:
     return row(text, Text(duration(now - running.started_at)))
 
 
-def done_line(visit: StepVisit) -> RenderableType:
-    """Returns the permanent line of a finished step."""
-    mark, style = _MARKS.get(visit.outcome or Outcome.OK, ("•", ""))
-    text = Text(visit.step)
-    text.append(marks(visit), style="dim")
-    text.append(f"  {visit.result}", style=style)
-    if visit.error:
-        text.append(f"  {one_line(visit.error, 200)}", style=style)
-    asked = visit.effects.get(EffectKind.ASK.value, 0)
-    if asked:
-        text.append(f"  {count(asked, 'call')}", style="dim")
-    return row(text, Text(duration(visit.seconds), style="dim"), mark=Text(mark, style=style))
-
-
-def log_line(line: LogLine) -> RenderableType:
-    """Returns the permanent line of a log entry."""
-    style = "yellow" if line.weight is Weight.TROUBLE else "dim"
-    return Text(f"  {one_line(line.text)}", style=style)
-
-
 def fan_line(fan: FanOutProgress, running: list[EffectTry], now: float) -> RenderableType:
     """Returns the progress of a fan-out, with its slowest item."""
     done, size = len(fan.done), fan.size
-    filled = round(BAR * done / size) if size else 0
-    text = Text(f"    {one_line(fan.name, 24)}  ", style="")
-    text.append("━" * filled, style="green")
-    text.append("━" * (BAR - filled), style="dim")
-    text.append(f"  {done}/{size}")
+    text = Text(f"    {one_line(fan.name, 24)}  {done}/{size}")
     if fan.failed:
         text.append(f"  {count(fan.failed, 'failure')}", style="red")
     waits = sum(r.kind is EffectKind.WAIT for r in running)
@@ -403,24 +242,6 @@ def cut(text: Text) -> Text:
     """Keeps a text on one line, whatever the width."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
-
-
-def marks(visit: StepVisit) -> str:
-    """Returns how often a step was entered and attempted, unless both are the first time.
-
-    In most loops a step is entered once a round, which is shown elsewhere.
-    """
-    parts = []
-    if visit.visit not in (1, visit.iteration):
-        parts.append(f"entered {visit.visit} times")
-    if visit.attempts > 1:
-        parts.append(f"attempt {visit.attempts}")
-    return f"  {', '.join(parts)}" if parts else ""
-
-
-def goal(to: str | End | None) -> str:
-    """Returns the name of an edge's target."""
-    return "end" if to is None else (to.value if isinstance(to, End) else to)
 
 
 def spent(line: Timeline) -> Iterator[str]:

@@ -318,20 +318,17 @@ def _parameter(option: NotationOption) -> str:
 
 
 def _click_option(option: NotationOption) -> Callable[[F], F]:
-
-    flag, name = option.flag, _parameter(option)
+    form: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
     match option.kind:
         case OptionKind.FLAG:
-            return click.option(flag, name, is_flag=True, help=option.help)
+            form = {"help": option.help, "is_flag": True}
         case OptionKind.FILE:
-            kind = click.Path(exists=True, dir_okay=False)
-            return click.option(flag, name, type=kind, metavar=option.metavar, help=option.help)
+            form["type"] = click.Path(exists=True, dir_okay=False)
         case OptionKind.LIST:
-            return click.option(
-                flag, name, metavar=option.metavar, help=option.help, callback=_json_list
-            )
+            form["callback"] = _json_list
         case OptionKind.TEXT:
-            return click.option(flag, name, metavar=option.metavar, help=option.help)
+            pass
+    return click.option(option.flag, _parameter(option), **form)
 
 
 def _json_list(_context: click.Context, option: click.Parameter, text: str | None) -> list[Any]:

@@ -190,7 +190,7 @@ except ImportError:  # Windows: its console echoes only what is read
     termios = None  # type: ignore[assignment]  # checked before each use
 
 
-SHOW_CURSOR = "\x1b[?25h"
+SHOW_CURSOR = b"\x1b[?25h"
 
 
 def has_keyboard() -> bool:
@@ -216,7 +216,10 @@ def in_foreground(stream: Any) -> bool:
 
 
 class Keyboard:
-    """Turns the echo off while a view draws, so that typed characters do not appear in it."""
+    """Turns the echo off while a view draws, so that typed characters do not appear in it.
+
+    Whoever restores it also gets the cursor back: the view may have been killed while it drew.
+    """
 
     def __init__(self) -> None:
         self._before: list[Any] | None = None
@@ -232,12 +235,14 @@ class Keyboard:
             termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
 
     def restore(self) -> None:
-        """Restores the terminal's settings."""
+        """Restores the terminal's settings; safe to call from a signal handler."""
         if termios is None or self._before is None or not has_keyboard():
             return
         with suppress(termios.error, OSError):
             termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)
         self._before = None
+        # Not through `sys.stderr`, which refuses to be entered twice.
+        os.write(2, SHOW_CURSOR)
 
 
 def discard_typed() -> None:
@@ -265,19 +270,3 @@ def read_key(prompt: str) -> str:
         return os.read(sys.stdin.fileno(), 1).decode("ascii", "replace")
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
-@contextmanager
-def preserved_terminal() -> Iterator[None]:
-    """Restores the terminal after a program that may be killed while it draws."""
-    before = None
-    if termios is not None and has_keyboard():
-        with suppress(termios.error, OSError):
-            before = termios.tcgetattr(sys.stdin)
-    try:
-        yield
-    finally:
-        if before is not None:
-            with suppress(termios.error, OSError):
-                termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
-            os.write(2, SHOW_CURSOR.encode())

@@ -10,11 +10,7 @@ from signoff.core.words import FindingStatus, Label
 from signoff.review.diff import DiffHunk
 from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.review.history import (
-    ArtifactChanged,
-    IssuesReported,
     ReviewHistory,
-    ReviewNews,
-    describe_news,
     describe_status,
     labels_by_round,
 )
@@ -105,16 +101,3 @@ def hunk_lines(history: ReviewHistory, hunk: DiffHunk) -> Iterator[tuple[str, st
     yield f"{hunk.header} {label}", DIFF_STYLES["@"]
     for line in hunk.lines:
         yield clean(line), DIFF_STYLES.get(line[:1], "")
-
-
-def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
-    """Yields what has just happened in a review, each line with its color."""
-    match news:
-        case IssuesReported(usable=False):
-            style = "yellow"
-        case ArtifactChanged():
-            style = "cyan"
-        case _:
-            style = "dim"
-    for text, severity in describe_news(news):
-        yield f"    {clean(text)}", severity_style(severity) if severity is not None else style

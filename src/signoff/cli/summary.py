@@ -14,6 +14,7 @@ from signoff.cli.output import STYLES, Output
 from signoff.cli.text import clean, moment, near, one_line
 from signoff.core.outcome import Status
 from signoff.core.requests import AnswerForm, Edits, ItemState, request_word
+from signoff.documents.control_characters import shown_text
 from signoff.runtime.amounts import duration, format_spend
 from signoff.runtime.narration import describe_answer, describe_stop
 
@@ -28,15 +29,8 @@ WORDS = {
     Status.FINDINGS: "findings open",
     Status.INCOMPLETE: "review incomplete",
 }
-MARKS = {
-    Status.COMPLETED: "✓",
-    Status.QUEUED: "●",
-    Status.RUNNING: "●",
-    Status.WAITING: "●",
-    Status.PARKED: "●",
-    Status.INTERRUPTED: "●",
-}
-"""The symbol of each status; any other status is a failure."""
+MARKS = {"green": "✓", "cyan": "●", "yellow": "●"}
+"""The symbol of a status, by its color; any other is a failure."""
 
 
 def report_to_json(report: RunDetails) -> dict[str, Any]:
@@ -47,16 +41,17 @@ def report_to_json(report: RunDetails) -> dict[str, Any]:
 def print_summary(report: RunDetails, out: Output) -> None:
     """Prints how a run ended; if the output is quiet, only that, its result and what comes next."""
     row, line = report.row, report.timeline
-    mark = MARKS.get(row.status, "✗")
+    style = STYLES.get(row.status.value, "")
+    mark = MARKS.get(style, "✗")
     words = WORDS.get(row.status, row.status.value)
     if row.status is Status.WAITING and report.answered and not report.requests:
         words = "answered, not resumed yet"
-    reason = report.stop_reason if row.status in _EXPLAINED else None
+    reason = report.stop_reason if row.status is not Status.WAITING else None
     how, why = describe_stop(words, reason)
     if row.status is Status.QUEUED:
         why = row.reason
     first = f"{mark} {how}  {row.name}{why and f': {one_line(why)}'}"
-    out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
+    out.prose(first, style=style, hang="  ")
     if not out.quiet:
         spend = f"{format_spend(line.spend)} · {duration(line.spend.seconds)} at work"
         out.prose(f"  {spend}", hang="  ")
@@ -119,7 +114,6 @@ _FINAL_LABELS = {
     Status.NOT_CONVERGING: "best so far",
 }
 """What the folder `final` of a run has, if its notation does not say more."""
-_EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 
 def _waiting(report: RunDetails) -> Iterator[str]:
@@ -183,6 +177,21 @@ def option_line(option: Mapping[str, Any], mark: str = "-") -> str:
     """Returns an option with its description."""
     described = f": {one_line(option['description'])}" if option.get("description") else ""
     return f"  {mark} {clean(option['label'])}{described}"
+
+
+def shown_lines(shown: Mapping[str, Any] | None, most: int | None = None) -> Iterator[str]:
+    """Yields what a request shows, each text behind a bar; `most` lines of each text."""
+    for name, value in (shown or {}).items():
+        if value is None:
+            # An approval without content has none to show; a gate names what it wanted to show.
+            if name != "content":
+                yield f"{name}: (empty)"
+            continue
+        lines = clean(shown_text(value)).splitlines()
+        yield f"{name}:"
+        yield from (f"│ {line}" for line in lines[:most])
+        if most is not None and len(lines) > most:
+            yield f"│ … {len(lines) - most} more lines"
 
 
 def file_line(request: Mapping[str, Any]) -> str:

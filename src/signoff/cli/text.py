@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import shutil
@@ -19,23 +18,6 @@ _CONTROL = re.compile(
 
 _COLORS = {"dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 
-_SIGNS = {
-    "✓": "+",
-    "✗": "x",
-    "●": "*",
-    "·": "-",
-    "…": "~",
-    "→": ">",
-    "─": "-",
-    "↺": "@",
-    "“": '"',
-    "”": '"',
-}
-"""What our own signs become where only ASCII can be printed; each is one column wide."""
-
-PLAIN_SIGNS = "signoff-plain-signs"
-"""The name of the error handler that replaces them."""
-
 NARROWEST = 20
 """The minimum width in columns; anything narrower is unreadable."""
 
@@ -43,18 +25,6 @@ NARROWEST = 20
 def clean(text: object) -> str:
     """Returns a text without terminal control sequences; line breaks and tabs stay."""
     return _CONTROL.sub("", str(text).replace("\r\n", "\n"))
-
-
-def register_plain_signs() -> None:
-    """Lets streams that cannot print a sign print a similar one, or a question mark."""
-    codecs.register_error(PLAIN_SIGNS, _plain_sign)
-
-
-def _plain_sign(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    signs = error.object[error.start : error.end]
-    return "".join(_SIGNS.get(sign, "?") for sign in signs), error.end
 
 
 def styled(text: str, style: str) -> str:

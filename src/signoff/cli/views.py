@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
@@ -26,7 +26,6 @@ from signoff.runtime.timeline import Timeline
 
 if TYPE_CHECKING:
     from signoff.notation import HistoryFold
-    from signoff.review.history import ReviewNews
 
 
 OpenReview = Callable[[str], "HistoryFold | None"]
@@ -39,29 +38,14 @@ class View:
     This base class shows nothing; it only keeps the timelines.
     """
 
-    def __init__(
-        self,
-        history: dict[str, Timeline] | None = None,
-        open_review: OpenReview = lambda _run: None,
-    ) -> None:
+    def __init__(self, history: dict[str, Timeline] | None = None) -> None:
         self.timelines = dict(history or {})
         """The timeline of each run so far."""
-        self._open_review = open_review
-        self._reviews: dict[str, HistoryFold | None] = {
-            run: open_review(run) for run in self.timelines
-        }
 
     def notice(self, notice: Notice) -> None:
         """Records one notice; must return quickly."""
         if isinstance(notice, Recorded):
             self.timelines.setdefault(notice.run, Timeline()).follow(notice.events)
-
-    def news(self, run: str, event: ev.Event) -> Sequence[ReviewNews]:
-        """Returns what an event adds to the review of its run."""
-        if run not in self._reviews:
-            self._reviews[run] = self._open_review(run)
-        review = self._reviews[run]
-        return review.apply(event) if review is not None else ()
 
     def stopping(self) -> None:
         """Shows that the user is stopping the run."""
@@ -89,8 +73,9 @@ class PlainView(View):
         stream: TextIO | None = None,
         open_review: OpenReview = lambda _run: None,
     ) -> None:
-        super().__init__(history, open_review)
-        self._narrators = {run: Narrator(line) for run, line in self.timelines.items()}
+        super().__init__(history)
+        self._open_review = open_review
+        self._narrators = {run: self._narrator(run, line) for run, line in self.timelines.items()}
         self._verbose = verbose
         self._several = several
         self._stream = stream
@@ -102,39 +87,43 @@ class PlainView(View):
         match notice:
             case Recorded(run=run, events=events):
                 for line in self._lines(run, events):
-                    self._print(line.at, run, line.text)
+                    self.show(run, line)
             case Retrying(run=run, effect=effect, error=error, seconds=seconds):
                 who = _label(self.timelines.get(run), effect)
-                self._print(time.time(), run, f"{who}: {error}; again in {seconds:.1f}s")
+                text = f"{who}: {error}; again in {seconds:.1f}s"
+                self.show(run, LogLine(time.time(), text, Weight.TROUBLE))
             # What a step itself reports is news; items and streamed answers are details.
             case Progress(run=run, step=step, scope=scope, text=text) if self._verbose or not scope:
                 for each in self._whole_lines(run, scope, clean(text)):
-                    self._print(time.time(), run, f"{step}| {each}")
+                    self.show(run, LogLine(time.time(), f"{step}| {each}"))
 
     def stopping(self) -> None:
         """Prints that the run is stopping and how to quit at once."""
         print("stopping; ctrl-c again quits at once", file=self._stream or sys.stderr)
 
     def _lines(self, run: str, events: Iterable[ev.Event]) -> list[LogLine]:
-        narrator = self._narrators.setdefault(run, Narrator())
-        self.timelines[run] = narrator.timeline
+        narrator = self._narrators.get(run) or self._narrator(run, Timeline())
+        self._narrators[run], self.timelines[run] = narrator, narrator.timeline
         lines: list[LogLine] = []
         for event in events:
             if isinstance(event, ev.EffectFinished) and event.id in self._answers:
                 rest = self._answers.pop(event.id).rest()
                 step = narrator.timeline.state.step or ""
                 lines += [LogLine(event.at, f"{step}| {each}") for each in rest]
-            # A step ends after what it has found and changed.
-            lines += [LogLine(event.at, text) for text in self._news_lines(run, event)]
             lines += narrator.narrate(event)
         return [line for line in lines if self._verbose or line.weight is not Weight.DETAIL]
 
-    def _news_lines(self, run: str, event: ev.Event) -> list[str]:
-        if not (news := self.news(run, event)):
-            return []
-        from signoff.cli.review_lines import news_lines
+    def _narrator(self, run: str, timeline: Timeline) -> Narrator:
+        review = self._open_review(run)
+        if review is None:
+            return Narrator(timeline)
+        # Imported here because many runs have no review.
+        from signoff.review.history import describe_news
 
-        return [text.strip() for each in news for text, _ in news_lines(each)]
+        def news(event: ev.Event) -> list[str]:
+            return [text for each in review.apply(event) for text, _ in describe_news(each)]
+
+        return Narrator(timeline, news_of=news)
 
     def _whole_lines(self, run: str, scope: str, text: str) -> list[str]:
         """Returns messages as they are, and of a streamed answer the lines that are complete."""
@@ -143,10 +132,15 @@ class PlainView(View):
             return text.splitlines()
         return self._answers.setdefault(scope, StreamTail()).add(text)
 
-    def _print(self, at: float, run: str, text: str) -> None:
-        clock = time.strftime("%H:%M:%S", time.localtime(at))
+    def show(self, run: str, line: LogLine) -> None:
+        """Prints one line."""
+        print(self.with_time(run, line), file=self._stream or sys.stderr, flush=True)
+
+    def with_time(self, run: str, line: LogLine) -> str:
+        """Returns a line with its time, and its run if there are several."""
+        clock = time.strftime("%H:%M:%S", time.localtime(line.at))
         whose = f"{run}  " if self._several else ""
-        print(f"{clock}  {whose}{clean(text)}", file=self._stream or sys.stderr, flush=True)
+        return f"{clock}  {whose}{clean(line.text)}"
 
 
 def _label(timeline: Timeline | None, effect: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import declared_names
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.contracts.checkpoint import Checkpoint as Checkpoint
@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from signoff.contracts.resuming import resume_context as resume_context
     from signoff.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
 
-__all__, __getattr__, __dir__ = declared_names(__name__)
+__all__, __getattr__, __dir__ = exported_names(__name__)

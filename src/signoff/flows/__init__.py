@@ -48,36 +48,12 @@ if TYPE_CHECKING:
     from signoff.review.parsing import parse_critique as parse_critique
     from signoff.runtime.ports import Agent as Agent
 
-_HOMES = {
-    # configuration
-    "signoff.flows.model": (
-        "AdjudicationConfig ConvergenceConfig OutputConfig get_behavior_for_severity "
-        "resolve_constraints_for_step"
-    ),
-    "signoff.flows.sections": "ConstraintConfig Goal",
+__all__, __getattr__, __dir__ = exported_names(
+    __name__,
+    "load_flow",
     # `reading` sets their `from_dict`, so they are loaded through it.
-    "signoff.flows.reading": "GenflowConfig WorkflowStep load_goal",
-    "signoff.flows.validation": "validate_workflow",
-    "signoff.flows.state": "critiques_in_scope",
-    # prompts
-    "signoff.flows.prompt_builders": (
-        "build_adjudicator_prompt build_critic_prompt build_generator_prompt "
-        "build_refinement_prompt get_critiques_for_scope"
-    ),
-    "signoff.runtime.ports": "Agent",
-    # files
-    "signoff.flows.constraint_file": "load_constraints",
-    # review
-    "signoff.review.constraint": (
-        "Constraint ConstraintBehavior Rule SourceBlock compress_constraints"
-    ),
-    "signoff.review.critique": "Critique CritiqueIssue",
-    "signoff.review.adjudication": "Adjudication AdjudicationDecision",
-    "signoff.review.findings": "Finding Ledger",
-    "signoff.review.parsing": "parse_adjudication parse_critique",
-    "signoff.core.severity": "IssueBehavior Severity",
-}
-__all__, __getattr__, __dir__ = exported_names(__name__, _HOMES, "load_flow")
+    homes=dict.fromkeys(("GenflowConfig", "WorkflowStep"), "signoff.flows.reading"),
+)
 
 
 def load_flow(

@@ -29,7 +29,6 @@ from signoff.guarded_db.ports import (
     transaction,
 )
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind
-from signoff.idle_threads import in_idle_thread
 
 # Read access to the database, and the postconditions of a step, which get nothing else.
 
@@ -121,7 +120,7 @@ def failures(
         finally:
             done.set()
 
-    in_idle_thread(check_all)
+    threading.Thread(target=check_all, name="signoff-conditions", daemon=True).start()
     if done.wait(seconds):
         if wrong:
             raise wrong[0]

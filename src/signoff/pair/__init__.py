@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import declared_names
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.pair.agents import OllamaAgent as OllamaAgent
@@ -45,4 +45,4 @@ if TYPE_CHECKING:
     from signoff.review.approval_phrase import is_approved as is_approved
     from signoff.review.similarity import calculate_similarity as calculate_similarity
 
-__all__, __getattr__, __dir__ = declared_names(__name__)
+__all__, __getattr__, __dir__ = exported_names(__name__)

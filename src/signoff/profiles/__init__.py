@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import declared_names
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.profiles.code_files import find_code_files as find_code_files
@@ -42,4 +42,4 @@ if TYPE_CHECKING:
     from signoff.profiles.transitions import WorkflowStage as WorkflowStage
     from signoff.profiles.transitions import WorkflowStatus as WorkflowStatus
 
-__all__, __getattr__, __dir__ = declared_names(__name__)
+__all__, __getattr__, __dir__ = exported_names(__name__)

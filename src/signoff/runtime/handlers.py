@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -25,7 +26,6 @@ from signoff.core.step_output import reported
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import unmet
 from signoff.errors import AgentBadOutput
-from signoff.idle_threads import in_idle_thread
 from signoff.runtime.dispatch import PROJECT, about_attempt, feedback_parts
 from signoff.runtime.suspension import Suspension, cause_of
 
@@ -368,7 +368,8 @@ async def on_thread(call: Callable[[], T]) -> T:
     # The thread hands its result directly to the loop: a future of `concurrent.futures` in between
     # would make the hand-over cost half as much again.
     done: asyncio.Future[T] = loop.create_future()
-    in_idle_thread(partial(_report, loop, done, partial(copy_context().run, call)))
+    report = partial(_report, loop, done, partial(copy_context().run, call))
+    threading.Thread(target=report, name="signoff-call", daemon=True).start()
     return await done
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import declared_names
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.core.args import Arg as Arg
@@ -40,4 +40,4 @@ if TYPE_CHECKING:
     from signoff.skills.types import LoopState as LoopState
     from signoff.skills.types import QRStatus as QRStatus
 
-__all__, __getattr__, __dir__ = declared_names(__name__)
+__all__, __getattr__, __dir__ = exported_names(__name__)

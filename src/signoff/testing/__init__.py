@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff._lazy import declared_names
+from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.agents.answer_file import CassetteAgent as CassetteAgent
@@ -33,4 +33,4 @@ if TYPE_CHECKING:
     from signoff.testing.skill_inputs import generate_test_inputs as generate_test_inputs
     from signoff.testing.skill_inputs import run_skill_invocation as run_skill_invocation
 
-__all__, __getattr__, __dir__ = declared_names(__name__)
+__all__, __getattr__, __dir__ = exported_names(__name__)

@@ -9,15 +9,16 @@ where the label is `run/step/visit/attempt/effect`, such as `report/test/1/1/pyt
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
@@ -31,7 +32,6 @@ from signoff.testing.crash_child import ADDRESS, DATABASE, ERRORS, NEVER, open_s
 from signoff.testing.doubles import EffectLog, When
 
 Story: TypeAlias = Callable[[Store, EffectLog], Awaitable[Any]]
-Run: TypeAlias = Callable[[Path, int, When], bool]
 
 MOST_PROCESSES = 500
 """A story that needs more processes than this makes no progress."""
@@ -67,14 +67,14 @@ def crash_everywhere(
 
     `new_store` returns the URL of a new, empty store; without it, each story gets a SQLite file.
     """
-    with _runner(story, timeout) as run:
-        for at in range(1, MOST_PROCESSES):
-            folder = directory / f"{when}-{at}"
-            _make_folder(folder, new_store)
-            survival = _crash_at(run, folder, at, when, again)
-            yield survival
-            if not survival.deaths:
-                return
+    for at in range(1, MOST_PROCESSES):
+        folder = directory / f"{when}-{at}"
+        survival = crash_at(
+            story, folder, at=at, when=when, again=again, timeout=timeout, new_store=new_store
+        )
+        yield survival
+        if not survival.deaths:
+            return
 
 
 def crash_at(
@@ -91,61 +91,51 @@ def crash_at(
 
     With `again`, each of those is also killed at its own write of that number.
     """
-    _make_folder(directory, new_store)
-    with _runner(story, timeout) as run:
-        return _crash_at(run, directory, at, when, again)
-
-
-def _make_folder(directory: Path, new_store: Callable[[], str] | None) -> None:
     directory.mkdir(parents=True)
     if new_store is not None:
         (directory / ADDRESS).write_text(new_store(), "utf-8")
-
-
-def _crash_at(run: Run, directory: Path, at: int, when: When, again: bool) -> Survival:
     log = EffectLog(directory)
     repeated: list[str] = []
     for deaths in range(MOST_PROCESSES):
         stored = _stored_replies(directory) if deaths else set()
         count_before = len(log.keys())
-        killed = run(directory, at if again or not deaths else NEVER, when)
+        killed = _was_killed(story, directory, at if again or not deaths else NEVER, when, timeout)
         repeated += [key for key in log.keys()[count_before:] if key in stored]
         if not killed:
             return Survival(at, when, deaths, _runs(directory), log.keys(), repeated)
     raise AssertionError(f"the story never ends when every process is killed {when} write {at}")
 
 
-class _Servers:
-    """The programs that fork the processes of stories.
+_SERVERS = deque[subprocess.Popen[str] | None]([None, None])
+"""The programs that fork the processes of stories; starting one takes longer than most stories.
 
-    There are two that take turns, so that a run is resumed with another hash seed than it was
-    killed with, as in real life: the order of a set must not matter.
-    """
+There are two that take turns, so that a run is resumed with another hash seed than it was killed
+with, as in real life: the order of a set must not matter.
+"""
 
-    def __init__(self) -> None:
-        self._turns: deque[subprocess.Popen[str] | None] = deque([None, None])
 
-    def ask(self, request: Sequence[Any]) -> str:
-        """Returns the exit code of the process for a request; empty if its story is unusable."""
-        server = self._turns.popleft() or subprocess.Popen(
-            [sys.executable, "-m", "signoff.testing.crash_child"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        code = ""
-        try:
-            print(json.dumps(request), file=server.stdin, flush=True)
-            code = cast("IO[str]", server.stdout).readline().strip()
-        finally:
-            # One that did not answer, or whose answer was not awaited, is of no further use.
-            if not code:
-                _end(server)
-            self._turns.append(server if code else None)
-        return code
-
-    def close(self) -> None:
-        """Ends them."""
-        for server in filter(None, self._turns):
+def _ask_server(request: Sequence[Any]) -> str:
+    """Returns the exit code of the process for a request; empty if its story is unusable."""
+    server = _SERVERS.popleft() or _start()
+    code = ""
+    try:
+        print(json.dumps(request), file=server.stdin, flush=True)
+        code = cast("IO[str]", server.stdout).readline().strip()
+    finally:
+        # One that did not answer, or whose answer was not awaited, is of no further use.
+        if not code:
             _end(server)
+        _SERVERS.append(server if code else None)
+    return code
+
+
+def _start() -> subprocess.Popen[str]:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "signoff.testing.crash_child"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    atexit.register(_end, server)
+    return server
 
 
 def _end(server: subprocess.Popen[str]) -> None:
@@ -153,34 +143,10 @@ def _end(server: subprocess.Popen[str]) -> None:
     server.communicate()
 
 
-_SHARED: ContextVar[_Servers | None] = ContextVar("_SHARED", default=None)
-
-
-@contextmanager
-def shared_servers() -> Iterator[None]:
-    """Lets all stories inside use the same servers: starting them takes longer than most stories.
-
-    They are started with the environment of the first story.
-    """
-    with closing(_Servers()) as servers:
-        token = _SHARED.set(servers)
-        yield
-        _SHARED.reset(token)
-
-
-@contextmanager
-def _runner(story: Story, timeout: float) -> Iterator[Run]:
-    """Yields a function that runs the story in a new process and returns if it was killed."""
-    shared = _SHARED.get()
-    with nullcontext(shared) if shared is not None else closing(_Servers()) as servers:
-        what = [str(inspect.getsourcefile(story)), story.__name__]
-        yield lambda directory, at, when: _was_killed(servers, what, directory, at, when, timeout)
-
-
-def _was_killed(
-    servers: _Servers, what: Sequence[str], directory: Path, at: int, when: When, timeout: float
-) -> bool:
-    code = servers.ask([*what, str(directory), at, when, timeout])
+def _was_killed(story: Story, directory: Path, at: int, when: When, timeout: float) -> bool:
+    """Runs the story in a new process; returns whether that was killed."""
+    what = [str(inspect.getsourcefile(story)), story.__name__, dict(os.environ)]
+    code = _ask_server([*what, str(directory), at, when, timeout])
     if code in ("0", str(-signal.SIGKILL)):
         return code != "0"
     problem = f"a process failed after a kill {when} write {at}"

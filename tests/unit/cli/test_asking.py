@@ -22,7 +22,7 @@ from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
-from signoff.cli.asking import SHOWN_LINES, PromptResult, ask_all
+from signoff.cli.asking import SHOWN_LINES, ask_all
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 
@@ -63,7 +63,7 @@ async def test_of_a_long_prompt_the_part_that_matters_is_shown(
 
         asked = ask_all(project, project.store.items("one"))
 
-    assert asked == PromptResult(answered=0, left=True)
+    assert asked == (0, True)
     printed = capsys.readouterr()
     visible = [line for line in (printed.out + printed.err).splitlines() if line]
     assert visible[1:4] == lines
@@ -109,7 +109,7 @@ async def test_nobody_is_asked_again_for_what_can_no_longer_be_answered(
 
         asked = ask_all(project, project.store.items("one"))
 
-        assert asked == PromptResult(answered=0)
+        assert asked == (0, False)
         assert project.store.item(1).state == "open"
     printed = capsys.readouterr().err
     assert message in printed
@@ -142,7 +142,7 @@ async def test_who_was_too_slow_is_told_so_once_and_the_run_goes_on(
 
         asked = ask_all(project, project.store.items("one"))
 
-    assert asked == PromptResult(answered=1)
+    assert asked == (1, False)
     assert capsys.readouterr().err.count("request #1 is no longer open: answered by ann") == 1
 
 
@@ -218,7 +218,7 @@ async def test_several_questions_are_asked_in_one_go(
             asked = ask_all(project, project.store.items("one"))
             result = await engine.resume("one", workflow)
 
-    assert asked == PromptResult(answered=answered)
+    assert asked == (answered, False)
     assert result.state == ({"value": state, "text": "more of it"} if state else {})
     printed = capsys.readouterr().err
     for words in (

@@ -2,13 +2,7 @@ import time
 
 import pytest
 
-from signoff.cli.text import (
-    PLAIN_SIGNS,
-    clean,
-    moment,
-    register_plain_signs,
-    wrapped,
-)
+from signoff.cli.text import clean, moment, wrapped
 
 
 @pytest.mark.parametrize(
@@ -64,12 +58,3 @@ def test_prose_breaks_between_words_and_keeps_its_lines(monkeypatch: pytest.Monk
         "",
         "  - indented",
     ]
-
-
-def test_signs_of_our_own_have_plain_forms_where_only_ascii_can_be_printed() -> None:
-    """A table full of question marks is unreadable in a plain locale."""
-    register_plain_signs()
-
-    plain = "✓ done · 3 more… → 深".encode("ascii", PLAIN_SIGNS)
-
-    assert plain == b"+ done - 3 more~ > ?"

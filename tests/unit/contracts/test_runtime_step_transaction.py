@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from signoff import idle_threads
 from signoff.contracts import StepContext, define_workflow
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
@@ -90,11 +89,8 @@ async def test_a_function_that_returns_an_awaitable_is_awaited_before_the_commit
     assert titles(path) == ["Persuasion"]
 
 
-async def test_an_abandoned_function_commits_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_abandoned_function_commits_nothing(path: Path) -> None:
     """The run was stopped; another process may have done the step meanwhile."""
-    monkeypatch.setattr(idle_threads, "IDLE_SECONDS", 0.01)
     free, threads = threading.Event(), []
     loop = asyncio.get_running_loop()
 

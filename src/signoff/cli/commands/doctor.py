@@ -16,21 +16,12 @@ from signoff.app.settings import load_settings, settings_files
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, Group, output_options
 from signoff.cli.output import Output
-from signoff.runtime.ports import Capabilities
 
-_ABILITIES = {
-    "answered_by_human": "answered by a human",
-    "deterministic": "computes exact findings",
-    "needs_agents": "passes requests on",
-    "edits_files": "edits files",
-    "json_schema": "JSON schema",
-    "system_prompt": "system prompt",
-    "streaming": "streaming",
-    "prompt_caching": "prompt caching",
-    "reports_price": "known price",
-    "free": "free",
-}
-"""The label of each capability."""
+_ABILITIES = (
+    *("answered_by_human", "deterministic", "needs_agents", "edits_files", "json_schema"),
+    *("system_prompt", "streaming", "prompt_caching", "reports_price", "free"),
+)
+"""The capabilities that users choose an agent by."""
 
 _INDENT = " " * 19
 """The column where the detail of a check starts."""
@@ -93,14 +84,10 @@ def _print(check: Check, out: Output) -> None:
     if not check.ready and check.remedy:
         out.prose(f"{_INDENT}→ {check.remedy}", hang=_INDENT)
     if out.verbose and check.capabilities is not None:
-        out.prose(f"{_INDENT}{abilities(check.capabilities)}", hang=_INDENT)
-
-
-def abilities(can: Capabilities) -> str:
-    """Returns what an agent can do, in a line."""
-    declared = asdict(can)
-    words = [word for name, word in _ABILITIES.items() if declared[name]]
-    return f"capabilities: {', '.join(words) or 'answers prompts'}"
+        declared = asdict(check.capabilities)
+        words = [name.replace("_", " ") for name in _ABILITIES if declared[name]]
+        line = f"{_INDENT}capabilities: {', '.join(words) or 'answers prompts'}"
+        out.prose(line, hang=_INDENT)
 
 
 def verdict(report: SetupReport) -> str:

@@ -39,12 +39,18 @@ from signoff.cli.options import (
     read_text_file,
 )
 from signoff.cli.output import DisplayOptions, Output
-from signoff.cli.summary import deadline_lines, detail_lines, file_line, headline, question_lines
+from signoff.cli.summary import (
+    deadline_lines,
+    detail_lines,
+    file_line,
+    headline,
+    question_lines,
+    shown_lines,
+)
 from signoff.cli.text import ago, clean, moment, near, one_line
 from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState, request_word
-from signoff.documents.control_characters import shown_text
 from signoff.runtime.amounts import count
 from signoff.runtime.store_port import InboxItem
 
@@ -144,16 +150,8 @@ def _ended(request: Mapping[str, Any]) -> str:
 
 
 def _show_content(request: Mapping[str, Any], out: Output) -> None:
-    for name, value in request["shown"].items():
-        if value is None:
-            # An approval without content has none to show; a gate names what it wanted to show.
-            if name != "content":
-                out.line(f"    {name}: (empty)")
-            continue
-        text = shown_text(value)
-        out.line(f"    {name}:")
-        for line in text.splitlines():
-            out.line(f"    │ {line}")
+    for line in shown_lines(request["shown"]):
+        out.line(f"    {line}")
     if request["file"]:
         # The recorded path starts in the run's folder; the user is somewhere else.
         out.line(f"    {file_line({**request, 'path': near(Path(request['file']))})}")

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -45,7 +46,7 @@ class McpClient:
     """The vendor's own command that adds a server, up to the server's command."""
     path: Path
     """Its settings file in a project."""
-    merge: Callable[[str, str, Sequence[str]], str]
+    merge: Callable[[str, Sequence[str]], str]
     """Returns the text of that file with the server's entry; the other entries stay."""
 
     def command(self, server: Sequence[str]) -> str:
@@ -55,7 +56,7 @@ class McpClient:
     def merged(self, text: str, server: Sequence[str]) -> str:
         """Returns the settings file with the entry; raises `UsageError` if it cannot be read."""
         try:
-            return self.merge(text, NAME, server)
+            return self.merge(text, server)
         except ValueError as error:
             raise UsageError(
                 f"cannot read {self.path}: {error}; fix it, or add the server yourself: "
@@ -70,29 +71,25 @@ def server_command() -> list[str]:
     return [NAME, "mcp"] if same else [sys.executable, "-P", "-m", NAME, "mcp"]
 
 
-def _merge_json(text: str, name: str, server: Sequence[str], **more: Any) -> str:
+def _merge_json(text: str, server: Sequence[str], **more: Any) -> str:
     settings = json.loads(text) if text.strip() else {}
     servers = settings.setdefault("mcpServers", {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
         raise ValueError("mcpServers is not a mapping")  # noqa: TRY004  # reported with the others
-    servers[name] = {"command": server[0], "args": list(server[1:]), **more}
+    servers[NAME] = {"command": server[0], "args": list(server[1:]), **more}
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
 
-def _merge_claude(text: str, name: str, server: Sequence[str]) -> str:
-    return _merge_json(text, name, server, type="stdio")
+_merge_claude = partial(_merge_json, type="stdio")
+_merge_gemini = partial(_merge_json, timeout=CALL_SECONDS * 1000)
 
 
-def _merge_gemini(text: str, name: str, server: Sequence[str]) -> str:
-    return _merge_json(text, name, server, timeout=CALL_SECONDS * 1000)
-
-
-def _merge_codex(text: str, name: str, server: Sequence[str]) -> str:
-    if name in tomllib.loads(text).get("mcp_servers", {}):
+def _merge_codex(text: str, server: Sequence[str]) -> str:
+    if NAME in tomllib.loads(text).get("mcp_servers", {}):
         return text
     # JSON strings and lists of them are TOML as well.
     entry = (
-        f"[mcp_servers.{name}]\ncommand = {json.dumps(server[0])}\n"
+        f"[mcp_servers.{NAME}]\ncommand = {json.dumps(server[0])}\n"
         f"args = {json.dumps(list(server[1:]))}\ntool_timeout_sec = {CALL_SECONDS}\n"
     )
     return f"{text.rstrip()}\n\n{entry}".lstrip()

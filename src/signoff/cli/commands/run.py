@@ -1,4 +1,4 @@
-"""`signoff run` and `signoff resume`, on the terminal or by a worker."""
+"""`signoff run` and `signoff resume`, on the terminal or by a worker; and `signoff cancel`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from signoff.app.history import timeline_of
 from signoff.app.next_commands import error_message, next_command
 from signoff.app.project import Project
 from signoff.app.run_records import living_workers, worker_for
+from signoff.app.runs import cancel, catch_up
 from signoff.app.settings import command_line_limits
 from signoff.app.show import show
 from signoff.app.start import (
@@ -39,6 +40,7 @@ from signoff.cli.options import (
     limit_settings,
     notation_options,
     open_here,
+    output_options,
     pairs,
     progress_options,
     project_dir_option,
@@ -47,7 +49,7 @@ from signoff.cli.options import (
     set_up_logging,
 )
 from signoff.cli.output import DisplayOptions, Output
-from signoff.cli.summary import print_summary, report_to_json
+from signoff.cli.summary import print_end, print_summary, report_to_json
 from signoff.cli.views import Interrupted, run_interruptibly
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
@@ -150,7 +152,17 @@ def command(
             detached = {"name": name, "switch": switch, "labels": labels}
             return start_detached(project, planned, detached, out)
         if pull:
-            return _start_pulled(project, planned, params, display, name)
+            # Only runs for external workers need what hands out work.
+            from signoff.app.external_work import start_pulled
+            from signoff.cli.commands.next import drive_external
+
+            given = {"name": name, "limits": planned.own_limits}
+            status = drive_external(
+                out,
+                lambda seen: start_pulled(project, planned.target, params, observers=seen, **given),
+                events=display.events,
+            )
+            return exits.INTERRUPTED if status is None else exits.exit_code(status.row.status)
         return drive_new(project, planned, display, params, switch=switch, name=name)
 
 
@@ -172,32 +184,6 @@ def _check_options(
         raise click.UsageError("--detach cannot be combined with --pull")
     if labels and not detach:
         raise click.UsageError("--needs requires --detach")
-
-
-def _start_pulled(
-    project: Project,
-    planned: StartPlan,
-    params: dict[str, Any],
-    display: DisplayOptions,
-    name: str | None,
-) -> int:
-    # Only runs for external workers need what hands out work.
-    from signoff.app.external_work import start_pulled
-    from signoff.cli.commands.next import drive_external
-
-    status = drive_external(
-        display.out,
-        lambda watchers: start_pulled(
-            project,
-            planned.target,
-            params,
-            name=name,
-            limits=planned.own_limits,
-            observers=watchers,
-        ),
-        events=display.events,
-    )
-    return exits.exit_code(status.row.status) if status is not None else exits.INTERRUPTED
 
 
 def _replacements(agents: Sequence[str], planned: StartPlan, out: Output) -> dict[str, str]:
@@ -392,3 +378,29 @@ def _warn_without_worker(project: Project, run: str, out: Output) -> None:
     lasting = tuple(each for each in missing if not each.startswith(AGENT))
     if lasting:
         out.warn(f"no worker has {', '.join(lasting)}; {next_command(StartWorker(lasting))}")
+
+
+@click.command(cls=CliCommand)
+@run_argument
+@click.option("--why", default="", help="The reason, which is recorded.")
+@output_options
+def cancel_command(run: str | None, why: str, out: Output) -> int:
+    """Cancel RUN (default: the latest run).
+
+    If another process drives the run, this command waits for it to stop: when it returns,
+    no program or call of the run is active.
+
+    Examples:
+      signoff cancel first-try --why "wrong input"
+    """
+    with open_here() as project:
+        again = project.run(run).status is Status.CANCELLED
+        name, status = asyncio.run(cancel(project, run, why))
+        catch_up(project, name, out.warn)
+        report = show(project, name)
+    if out.as_json:
+        out.json({"run": name, "status": status.value, "result": report.result})
+    else:
+        out.line(f"{'already ' if again else ''}{status.value}  {name}")
+        print_end(report, out)
+    return exits.OK if status is Status.CANCELLED else exits.ERROR

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import webbrowser
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import click
@@ -27,22 +27,6 @@ if TYPE_CHECKING:
 PORT = 8717
 LOCAL = "127.0.0.1"
 SCOPES = ("read", "operate", "decide")
-
-
-class TokenOptions(NamedTuple):
-    """What to do about tokens, instead of serving."""
-
-    create: bool
-    scope: str
-    name: str
-    agent: bool
-    list_all: bool
-    revoke: str | None
-
-    @property
-    def is_any(self) -> bool:
-        """Whether the command is about tokens at all."""
-        return self.create or self.list_all or self.revoke is not None
 
 
 @click.command(cls=CliCommand)
@@ -93,18 +77,19 @@ def command(  # click passes each option
       signoff web --token --scope read --name backup  a token for a script
       signoff web --revoke backup
     """
-    tokens = TokenOptions(create, scope, name, agent, list_all, revoke)
-    with open_here(drives=not (tokens.is_any or link_only)) as project:
-        access = _open_access(project)
-        try:
-            if tokens.is_any:
-                _tokens(access, tokens, out)
-            elif link_only:
-                _show_link(_running_address(access), access, open_browser, out)
-            else:
-                _serve(project, access, (host, port), hosts, open_browser, out)
-        finally:
-            access.close()
+    serves = not (create or list_all or link_only or revoke is not None)
+    with open_here(drives=serves) as project, closing(_open_access(project)) as access:
+        if revoke is not None:
+            access.revoke(revoke)
+            out.note(f"Token {revoke!r} is no longer valid.")
+        elif create:
+            _create_token(access, name or current_user(), scope, agent, out)
+        elif list_all:
+            _list_tokens(access, out)
+        elif link_only:
+            _show_link(_address(access, "start it without --link"), access, open_browser, out)
+        else:
+            _serve(project, access, (host, port), hosts, open_browser, out)
 
 
 def _open_access(project: Project) -> Access:
@@ -167,10 +152,10 @@ def _serve(
         serve(app, sockets, ready)
 
 
-def _running_address(access: Access) -> str:
+def _address(access: Access, remedy: str) -> str:
     address = access.address()
     if not address:
-        raise UsageError("the page is not being served; start it without --link")
+        raise UsageError(f"the page is not being served; {remedy}")
     return address
 
 
@@ -185,23 +170,16 @@ def _show_link(base: str, access: Access, open_browser: bool, out: Output) -> No
         webbrowser.open(link)
 
 
-def _tokens(access: Access, options: TokenOptions, out: Output) -> None:
+def _create_token(access: Access, name: str, scope_name: str, agent: bool, out: Output) -> None:
     from signoff.web.access import AccessScope
 
-    if options.revoke is not None:
-        access.revoke(options.revoke)
-        out.note(f"Token {options.revoke!r} is no longer valid.")
-    elif options.create:
-        name = options.name or current_user()
-        scope = AccessScope[options.scope.upper()]
-        token = access.new_token(name, scope, agent=options.agent)
-        if out.as_json:
-            out.json({"name": name, "scope": scope.word, "agent": options.agent, "token": token})
-        else:
-            out.line(token)
-            out.note(f"Token {name!r} ({scope.word}). It is shown only now.")
+    scope = AccessScope[scope_name.upper()]
+    token = access.new_token(name, scope, agent=agent)
+    if out.as_json:
+        out.json({"name": name, "scope": scope.word, "agent": agent, "token": token})
     else:
-        _list_tokens(access, out)
+        out.line(token)
+        out.note(f"Token {name!r} ({scope.word}). It is shown only now.")
 
 
 def _list_tokens(access: Access, out: Output) -> None:
@@ -253,13 +231,10 @@ def add(name: str, out: Output) -> None:
         from signoff.web.access import Access
 
         check_name(project.home.passkeys, name)
-        access = Access.of(project.home)
-        try:
-            base = _page(access.address())
+        with closing(Access.of(project.home)) as access:
+            base = _page(_address(access, "start it first: signoff web"))
             key = quote(access.new_registration(name))
             login = quote(access.new_link(current_user()))
-        finally:
-            access.close()
     link = f"{base}/login?key={login}&to={quote(f'/passkeys/new?key={key}', safe='')}"
     if out.as_json:
         out.json({"name": name, "link": link})
@@ -345,8 +320,6 @@ def verify(run: str | None, keys: Path | None, out: Output) -> None:
 
 def _page(address: str) -> str:
     """Returns the address of the page under a host name: passkeys belong to names, not numbers."""
-    if not address:
-        raise UsageError("the page is not being served; start it first: signoff web")
     parts = urlsplit(address)
     local = parts.hostname in ("127.0.0.1", "::1")
     return f"{parts.scheme}://localhost:{parts.port}" if local else address

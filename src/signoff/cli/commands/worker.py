@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Self
 
 import click
 
@@ -33,52 +29,24 @@ NOT_GIVEN_BACK = (
 )
 
 
-STOP_SECONDS = 15.0
-"""How long a worker with a server may take to stop; it only has to end programs and queue runs."""
+STOP_SECONDS = 15
+"""How long a worker with a server may take to stop.
 
-
-class StopWatch:
-    """Ends a worker that was stopped and does not end.
-
-    A worker that stops gives its runs back, and waits for a lost server to do so. If the server
-    stays away, that only holds up the service manager, or the person, that stopped the worker.
-    Nothing is lost without it: the leases end, and another worker takes the runs over.
-    """
-
-    def __init__(self, give_up: Callable[[], None]) -> None:
-        """`give_up` is called on a thread of its own, since the worker may block."""
-        self._give_up = give_up
-        self._stopping = threading.Event()
-        self._ended = threading.Event()
-
-    def __enter__(self) -> Self:
-        # Not first in `stopping`: a signal handler that starts a thread may interrupt a start.
-        threading.Thread(target=self._watch, name="signoff-stop", daemon=True).start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._ended.set()
-        self._stopping.set()
-
-    def stopping(self) -> None:
-        """Begins to watch; safe to call from a signal handler."""
-        self._stopping.set()
-
-    def _watch(self) -> None:
-        # A signal that this thread received would not wake the event loop.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        self._stopping.wait()
-        if not self._ended.wait(STOP_SECONDS):
-            self._give_up()
+A worker that stops gives its runs back, and waits for a lost server to do so. If the server stays
+away, that only holds up the service manager, or the person, that stopped the worker. Nothing is
+lost without it: the leases end, and another worker takes the runs over.
+"""
 
 
 class WorkerView(View):
     """Prints a line when a run continues and when it stops; keeps nothing of it."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, *, may_hang: bool) -> None:
+        """Takes whether the database can get lost, as one on a server can."""
         super().__init__()
         self._out = out
-        self.watch = StopWatch(self._give_up)
+        self.may_hang = may_hang
+        """Whether an alarm ends the process if it does not stop in time."""
 
     def notice(self, notice: Notice) -> None:
         """Prints what a run does, if it is worth a line."""
@@ -93,7 +61,10 @@ class WorkerView(View):
 
     def stopping(self) -> None:
         """Shows that the worker is about to end, which a lost database must not prevent."""
-        self.watch.stopping()
+        if self.may_hang:
+            # A signal and no thread: a signal handler that starts a thread may interrupt a start.
+            signal.signal(signal.SIGALRM, lambda *_signal: self._give_up())
+            signal.alarm(STOP_SECONDS)
         self._out.note("stopping: its runs go back to the queue (ctrl-c again quits at once)")
 
     def _give_up(self) -> None:
@@ -130,7 +101,8 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
       signoff worker --slots 16
     """
     with open_here(drives=True) as project:
-        view = WorkerView(out)
+        file = project.store.local_file()
+        view = WorkerView(out, may_hang=file is None)
         dispatcher = open_dispatcher(project) if project.settings.dispatch else None
         worker = QueueWorker(
             project,
@@ -140,16 +112,16 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
             dispatcher=dispatcher,
             warn=out.warn,
         )
-        database = project.store.local_file() or public_address(project.settings.database)
+        database = file or public_address(project.settings.database)
         capabilities = f", capabilities {', '.join(labels)}" if labels else ""
         out.note(f"worker with {count(slots, 'slot')} on {database}{capabilities}; ctrl-c ends it")
         try:
-            # A file is always there.
-            with view.watch if project.store.local_file() is None else nullcontext():
-                run_interruptibly(worker.work([view]), view)
+            run_interruptibly(worker.work([view]), view)
         except Interrupted:
             out.note("stopped")
-            return exits.OK
+        finally:
+            if view.may_hang:
+                signal.alarm(0)
     return exits.OK
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.options import option_names
+from signoff.agents.base import option_names
 
 
 @dataclass
