@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from signoff.flows.sections import Goal as Goal
     from signoff.flows.state import critiques_in_scope as critiques_in_scope
     from signoff.flows.validation import validate_workflow as validate_workflow
-    from signoff.review.adjudication import Adjudication as Adjudication
-    from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
     from signoff.review.constraint import Constraint as Constraint
     from signoff.review.constraint import ConstraintBehavior as ConstraintBehavior
     from signoff.review.constraint import Rule as Rule
     from signoff.review.constraint import SourceBlock as SourceBlock
     from signoff.review.constraint import compress_constraints as compress_constraints
+    from signoff.review.critique import Adjudication as Adjudication
+    from signoff.review.critique import AdjudicationDecision as AdjudicationDecision
     from signoff.review.critique import Critique as Critique
     from signoff.review.critique import CritiqueIssue as CritiqueIssue
     from signoff.review.findings import Finding as Finding
@@ -71,8 +71,7 @@ _HOMES = {
     "signoff.review.constraint": (
         "Constraint ConstraintBehavior Rule SourceBlock compress_constraints"
     ),
-    "signoff.review.critique": "Critique CritiqueIssue",
-    "signoff.review.adjudication": "Adjudication AdjudicationDecision",
+    "signoff.review.critique": "Adjudication AdjudicationDecision Critique CritiqueIssue",
     "signoff.review.findings": "Finding Ledger",
     "signoff.review.parsing": "parse_adjudication parse_critique",
     "signoff.core.severity": "IssueBehavior Severity",

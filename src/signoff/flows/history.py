@@ -14,9 +14,8 @@ from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
 from signoff.flows.coverage import constraint_results, run_coverage
 from signoff.flows.state import blocking_severities, critiques_in
-from signoff.review.adjudication import Pursuit, Verdict
 from signoff.review.artifact import UNNAMED, ArtifactVersion
-from signoff.review.critique import Overall
+from signoff.review.critique import Overall, Pursuit, Verdict
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
 from signoff.review.history import (

@@ -19,8 +19,8 @@ from signoff.flows.end_view import end_view, stored_path
 from signoff.flows.history import FlowHistory
 from signoff.flows.state import VERIFY, FlowState, critiques_in, files_label
 from signoff.flows.yaml_pages import as_yaml
-from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
+from signoff.review.critique import PURSUED_COUNTS
 from signoff.review.history import describe_news
 from signoff.runtime.paths import fold_name
 from signoff.store.rundir.layout import (

@@ -17,11 +17,10 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import POLICY_JUDGE, StepKind, VerifyConfig, WorkflowStep
 from signoff.flows.state import FILE_WARNINGS, PREPARED, FlowState
 from signoff.flows.steps.adjudicate import judge_prompt
+from signoff.flows.steps.authors import draft_prompt, revision_prompt
 from signoff.flows.steps.critic import PATHS, review_prompt
 from signoff.flows.steps.critique import Reading
-from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
-from signoff.flows.steps.refine import revision_prompt
 from signoff.notation import AgentJob, Ask
 from signoff.runtime.amounts import count
 

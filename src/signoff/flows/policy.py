@@ -18,9 +18,8 @@ from signoff.flows.constraint_file import constraint_from_dict
 from signoff.flows.model import POLICY_JUDGE, GenflowConfig, WorkflowStep, config_from_json
 from signoff.flows.reading import read_policy
 from signoff.flows.state import critiques_in_scope, read
-from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.constraint import Constraint, Level, ResolvedBehavior
-from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.critique import Adjudication, Critique, CritiqueIssue, Verdict
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.policy import check_verdict, policy_judge

@@ -14,9 +14,8 @@ from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.flows.model import Scope
 from signoff.flows.sections import Goal
 from signoff.flows.state import critiques_in_scope, read
-from signoff.review.adjudication import Adjudication
 from signoff.review.constraint import Constraint
-from signoff.review.critique import Critique
+from signoff.review.critique import Adjudication, Critique
 from signoff.review.prompts import (
     adjudicator_prompt,
     critic_prompt,

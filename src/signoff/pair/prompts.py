@@ -9,9 +9,8 @@ from typing import Any
 from signoff.core.effects import ProductPrompt
 from signoff.pair.config import PairSettings, Seat
 from signoff.pair.presets import PRESETS, STRUCTURED_VERDICT, PairPreset
-from signoff.review.approval_phrase import PHRASE
 from signoff.review.prompt_text import enclose
-from signoff.review.reviewer_verdict import SCHEMA
+from signoff.review.reviewer_verdict import PHRASE, SCHEMA
 
 _QUOTED = re.compile('["\u201c\u00ab]([^"\u201c\u201d\u00ab\u00bb]+)["\u201d\u00bb]')
 """A text in quotation marks; a quotation inside a text is a part of it."""

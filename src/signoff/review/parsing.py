@@ -20,13 +20,16 @@ from typing import Any
 from signoff.core.effects import Reply
 from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.documents.lenient_json import find_closed_objects, load_strict
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import (
     DEFAULT_MAX_FINDINGS,
     MOST_ISSUES,
+    Adjudication,
+    AdjudicationDecision,
     Critique,
     CritiqueIssue,
     Overall,
+    Pursuit,
+    Verdict,
     Withdrawal,
 )
 from signoff.review.reply_text import (

@@ -16,8 +16,14 @@ from typing import Any, Protocol
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import Label
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
-from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import Finding, is_set_aside
 from signoff.review.findings import Ledger
 from signoff.review.work_order import Edit, format_work_order, without_issues

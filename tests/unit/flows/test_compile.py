@@ -11,7 +11,7 @@ from signoff.core.severity import IssueBehavior, Severity
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
 from signoff.flows.compile import compile_file, compile_flow
-from signoff.flows.steps.refine import writes_text
+from signoff.flows.steps.authors import writes_text
 from signoff.notation import CompileContext
 from signoff.review.constraint import ConstraintBehavior
 from signoff.runtime.engine import Engine

@@ -12,8 +12,7 @@ from signoff.flows import (
     build_refinement_prompt,
     get_critiques_for_scope,
 )
-from signoff.review.adjudication import Verdict
-from signoff.review.critique import CritiqueIssue, Overall
+from signoff.review.critique import CritiqueIssue, Overall, Verdict
 
 TONE = Constraint("tone", 1, "Be kind.")
 VERDICT = Adjudication(1, Verdict.REWRITE, bill_of_work="Say hello.")

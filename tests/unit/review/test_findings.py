@@ -6,8 +6,16 @@ import pytest
 
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus, Label
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
-from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    OMISSION,
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import Finding, is_set_aside
 from signoff.review.findings import Ledger, summarize_round
 

@@ -7,9 +7,16 @@ import pytest
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import FindingStatus
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import version_digest
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.policy import (

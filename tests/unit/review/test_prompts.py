@@ -10,9 +10,8 @@ from signoff.agents.answer import is_strict, schema_problems
 from signoff.core.digest import text_digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
-from signoff.review.adjudication import Verdict
 from signoff.review.constraint import Constraint, Rule
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import Critique, CritiqueIssue, Overall, Verdict
 from signoff.review.parsing import parse_adjudication, parse_critique
 from signoff.review.prompt_text import LONGEST_GOAL, Guidance
 from signoff.review.prompts import (

@@ -21,7 +21,7 @@ from signoff.cli.text import one_line
 from signoff.core.words import FindingStatus
 from signoff.flows import policy as recorded_runs
 from signoff.flows.policy import Explanation, Replay, ReviewedRun, reviewed_run
-from signoff.review.adjudication import Pursuit
+from signoff.review.critique import Pursuit
 from signoff.review.finding import Finding, blocking_first, group_equal
 
 _EPILOG = """\b

@@ -38,7 +38,7 @@ from signoff.core.spend import Limits
 from signoff.core.words import FindingStatus
 from signoff.documents.trust import VARIABLE as TRUST
 from signoff.errors import UsageError, WriteFailed
-from signoff.flows.coverage import EXECUTES, run_coverage
+from signoff.flows.coverage import EXECUTES, LARGEST_BYTES, run_coverage
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.git import base_tree
 from signoff.flows.files.selection import (
@@ -51,7 +51,6 @@ from signoff.flows.files.selection import (
     prepared,
     skipped_note,
 )
-from signoff.flows.files.skipping import LARGEST_BYTES
 from signoff.flows.notation import NOTATION
 from signoff.flows.plan import FlowPlan
 from signoff.flows.plan import plan as flow_plan
@@ -63,8 +62,7 @@ from signoff.flows.review_flow import (
     with_agents,
 )
 from signoff.flows.state import FlowState, blocking_severities
-from signoff.flows.steps.decision_material import finding_line
-from signoff.flows.steps.ending import changed_files
+from signoff.flows.steps.sign_off import changed_files, finding_line
 from signoff.notation import OptionKind
 from signoff.review.artifact import locate_finding, place
 from signoff.review.constraint import Constraint

@@ -18,9 +18,7 @@ from typing import Any
 from signoff.documents.globs import matches
 from signoff.errors import UsageError
 from signoff.flows.constraint_file import read_constraints
-from signoff.flows.decision_file import read_decisions
-from signoff.flows.files.git import ChangedFile, Repository
-from signoff.flows.files.skipping import (
+from signoff.flows.coverage import (
     Skip,
     decoded,
     file_coverage,
@@ -33,6 +31,8 @@ from signoff.flows.files.skipping import (
     skip_by_name,
     skip_folder,
 )
+from signoff.flows.decision_file import read_decisions
+from signoff.flows.files.git import ChangedFile, Repository
 from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind
 from signoff.flows.state import FILE_WARNINGS

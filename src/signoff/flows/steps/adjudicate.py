@@ -32,31 +32,37 @@ from signoff.flows.state import (
     after,
     critiques_in_scope,
     joined,
+    keep_answer,
     left_unadjudicated,
     read,
-)
-from signoff.flows.steps.critic import Verifier, second_look
-from signoff.flows.steps.critique import Reading, format_issues, undecided
-from signoff.flows.steps.decision_material import (
-    ask_about_findings,
-    finding_lines,
-    findings_material,
-    judging_material,
-    sign_off_material,
-)
-from signoff.flows.steps.ending import at_limit, note_warnings, save_result
-from signoff.flows.steps.handler import REASON, FlowHandler, StepResult
-from signoff.flows.steps.updates import (
-    keep_answer,
     report_warnings,
     shortened,
     with_best,
     with_round,
 )
-from signoff.flows.steps.work_order import bill_of, dismissed_names
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
+from signoff.flows.steps.authors import bill_of, dismissed_names
+from signoff.flows.steps.critic import Verifier, second_look
+from signoff.flows.steps.critique import Reading, format_issues, undecided
+from signoff.flows.steps.handler import REASON, FlowHandler, StepResult
+from signoff.flows.steps.sign_off import (
+    ask_about_findings,
+    at_limit,
+    finding_lines,
+    findings_material,
+    judging_material,
+    note_warnings,
+    save_result,
+    sign_off_material,
+)
 from signoff.review.artifact import locate
-from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import blocking_first
 from signoff.review.findings import Finding, Ledger, with_not_reported
 from signoff.review.parsing import parse_adjudication
@@ -73,7 +79,7 @@ from signoff.review.policy import (
 from signoff.review.prompt_text import earlier_findings, flat, held_back_by
 from signoff.review.prompts import adjudicator_prompt
 from signoff.review.reply_text import Material
-from signoff.review.shown_file import ShownFile, show_files
+from signoff.review.review_scope import ShownFile, show_files
 from signoff.review.work_order import without_issues
 from signoff.runtime.amounts import count
 

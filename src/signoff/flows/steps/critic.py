@@ -32,13 +32,19 @@ from signoff.core.words import FindingStatus, Label
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig, WorkflowStep
-from signoff.flows.state import VERIFY, FlowState, files_label
-from signoff.flows.steps.decision_material import judging_material
+from signoff.flows.state import VERIFY, FlowState, files_label, shortened
 from signoff.flows.steps.material import analysis
-from signoff.flows.steps.updates import shortened
-from signoff.review.adjudication import Adjudication, Pursuit
+from signoff.flows.steps.sign_off import judging_material
 from signoff.review.constraint import Constraint
-from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    MOST_ISSUES,
+    OMISSION,
+    Adjudication,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+)
 from signoff.review.evidence import (
     EVIDENCE_RULE,
     CritiqueProblems,
@@ -53,8 +59,10 @@ from signoff.review.prompt_text import ConstraintMaterial, known_findings
 from signoff.review.prompts import critic_prompt, verifier_prompt
 from signoff.review.record import Record
 from signoff.review.reply_text import Material, ReplyFormat, Unreadable, clean, find_answer
-from signoff.review.review_scope import WITHDRAWAL_RULE, OpenIssues, ReviewScope
-from signoff.review.shown_file import (
+from signoff.review.review_scope import (
+    WITHDRAWAL_RULE,
+    OpenIssues,
+    ReviewScope,
     assign_files,
     is_unchanged_line,
     set_aside_unchanged,

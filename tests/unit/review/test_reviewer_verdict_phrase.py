@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.approval_phrase import CONSENT, is_approved
+from signoff.review.reviewer_verdict import CONSENT, is_approved
 from tests.tables import table
 
 APPROVALS = [

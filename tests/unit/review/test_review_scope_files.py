@@ -8,7 +8,7 @@ import pytest
 
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.shown_file import (
+from signoff.review.review_scope import (
     NOT_CHANGED,
     assign_files,
     diff_text,

@@ -1,8 +1,10 @@
-"""Improves the artifact according to the judge's work order.
+"""Writes and fixes the artifact: generate and refine steps, and the work order they carry out.
 
-`apply` makes its literal edits exactly and asks an agent only for the rest; `edit` lets
-an agent change a working copy; `rewrite` has the whole text written again. What changed
-is recorded hunk by hunk, each tied to the finding it answers.
+A generate step writes from the goal, later versions from the last verdict too. In a refine step,
+`apply` makes literal edits exactly and asks an agent only for the rest; `edit` lets an agent change
+a working copy; `rewrite` has the whole text written again. What changed is recorded hunk by hunk,
+each tied to the finding it answers. The agent also gets what the work order is about: the findings
+with their evidence and rules, and the passages that critics approved.
 
 A set of files is fixed file by file. Each file with findings is fixed in a view of the state that
 has this file as its only text, with the findings and the part of the work order that are about it.
@@ -20,34 +22,43 @@ from typing import Any
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
+from signoff.core.digest import SHORT, digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.one_line import cut, one_line
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Choice, Request, Response
+from signoff.core.requests import SIGN_OFF, Choice, Request, Response
 from signoff.errors import AgentBadOutput
 from signoff.flows.end_view import stored_path
 from signoff.flows.flow import Flow
 from signoff.flows.model import WorkflowStep
-from signoff.flows.state import NOTHING_REVIEWED, FlowState
+from signoff.flows.state import NOTHING_REVIEWED, FlowState, keep_answer, read, report_warnings
 from signoff.flows.steps.critique import AT_ONCE
-from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.handler import FlowHandler, StepResult
-from signoff.flows.steps.updates import keep_answer, report_warnings
-from signoff.flows.steps.work_order import (
-    approved_sections,
-    bill_of,
-    carried_out,
-    findings_to_fix,
-    requests_of,
-    unchanged_before,
-    wanted_edits,
+from signoff.flows.steps.material import gather
+from signoff.review.constraint import Constraint
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Pursuit,
+    is_critique,
 )
-from signoff.review.adjudication import Adjudication
 from signoff.review.diff import answered_by, tie_hunks, tie_requests, unified_diff, word_change_pct
-from signoff.review.findings import Ledger
+from signoff.review.findings import Finding, Ledger, issue_of
 from signoff.review.lasting_decision import adds_ignore
-from signoff.review.prompts import refinement_prompt
-from signoff.review.work_order import EditResult, apply_edits, without_issues
+from signoff.review.prompt_text import edit_lines, flat
+from signoff.review.prompts import brief_prompt, generator_prompt, refinement_prompt
+from signoff.review.work_order import (
+    Edit,
+    EditResult,
+    apply_edits,
+    format_work_order,
+    parse_work_order,
+    without_issues,
+    work_order_entries,
+)
+from signoff.runtime.environment import hidden_in
 
 FILE = "artifact.md"
 LONGEST_FIND = 80
@@ -252,7 +263,7 @@ def revision_prompt(
         constraints=flow.constraints,
         findings=findings_to_fix(state, flow.by_id, bill),
         approved=approved_sections(state),
-        unchanged_before=unchanged_before(state),
+        unchanged_before=state.unchanged,
         sources=state.source(),
         templates=flow.prompts,
     )
@@ -374,3 +385,275 @@ def _critique_about(critique: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 def _remarks(update: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(update.get("remarks", ()))
+
+
+MOST_CHARACTERS = 8_000_000
+"""A longer artifact is treated as an error of the agent."""
+
+
+@dataclass(frozen=True)
+class GenerateHandler(FlowHandler):
+    """The handler of a generate step."""
+
+    async def perform(self, ctx: StepContext) -> StepResult:
+        """Asks for the artifact and discards all reviews of an earlier one."""
+        state = FlowState(ctx.step_state)
+        sources = ctx.step_state.get("sources")
+        update: dict[str, Any] = {}
+        if sources is None:
+            sources = await gather(ctx, self.flow)
+        gathered = FlowState({**state.raw, "sources": sources})
+        prompt = draft_prompt(self.flow, self.step, gathered, ctx.iteration, ctx.feedback)
+        reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
+        update |= {
+            # A new text has no reviews: findings of the old one stay in the ledger, but its
+            # critiques must not reach a judge of this one.
+            **NOTHING_REVIEWED,
+            "artifact": checked_artifact(reply.text),
+            "artifact_path": self.artifact_path("artifact", ctx.iteration),
+            "sources": sources,
+            **self.record(agent=self.agent),
+            **(carried_out(state, changed=True) if state.adjudication else {}),
+        }
+        return Outcome.OK, update
+
+
+def draft_prompt(
+    flow: Flow, step: WorkflowStep, state: FlowState, iteration: int, feedback: str | None = None
+) -> ProductPrompt:
+    """Returns the prompt of a generate step."""
+    verdict = state.adjudication
+    bill = verdict.bill_of_work if verdict else ""
+    return author_prompt(flow, step, state, state.artifact, bill, iteration, feedback)
+
+
+def author_prompt(
+    flow: Flow,
+    step: WorkflowStep,
+    state: FlowState,
+    previous: str,
+    bill_of_work: str,
+    iteration: int,
+    feedback: str | None = None,
+) -> ProductPrompt:
+    """Returns the prompt for an agent that writes the whole text, full or brief."""
+    if step.prompt == "brief":
+        return brief_prompt(
+            goal=flow.goal.text,
+            sources=state.source(),
+            bill_of_work=bill_of_work,
+            guidance=state.guidance,
+            feedback=feedback or "",
+            templates=flow.prompts,
+        )
+    done = already_applied(state)
+    return generator_prompt(
+        goal=flow.goal.text,
+        sources=state.source(),
+        constraints=flow.constraints,
+        previous=previous,
+        bill_of_work=bill_of_work,
+        guidance=state.guidance,
+        feedback=feedback or "",
+        iteration=iteration,
+        already_applied=done,
+        findings=() if done else findings_to_fix(state, flow.by_id, bill_of_work),
+        approved=approved_sections(state),
+        templates=flow.prompts,
+    )
+
+
+def checked_artifact(text: str, before: str = "") -> str:
+    """Returns an agent's text as an artifact; raises `AgentBadOutput` if it cannot be one.
+
+    `before` is the text that it replaces.
+    """
+    if not text.strip():
+        raise AgentBadOutput("the answer is empty; answer with the whole text and nothing else")
+    if len(text) > MOST_CHARACTERS:
+        raise AgentBadOutput(
+            f"the answer has {len(text):,} characters; at most {MOST_CHARACTERS:,} are accepted"
+        )
+    # Seen with small models: asked to fix a text, they answer with a review of it, which would
+    # replace the text.
+    if is_critique(text) and not is_critique(before):
+        raise AgentBadOutput("the answer is a critique, not the text; answer with the whole text")
+    if variable := hidden_in(text):
+        raise AgentBadOutput(
+            f"artifact.md contained the value of {variable}; write it without that value"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair fits into no file: halves are joined, or marked as lost.
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+MOST_APPROVED = 20
+"""Approved passages that a fixer is shown."""
+
+
+def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
+    """Returns the work order, or what is left of it after some edits were applied."""
+    judged = state.adjudication
+    if judged is None:
+        return ""
+    bill = judged.bill_of_work
+    entries = work_order_entries(bill)
+    # A work order without entries is prose. It cannot be divided, so the agent gets all of it.
+    if bill.strip() and (applied is None or not entries):
+        return bill
+    answered: set[str] = set()
+    unfinished: list[Edit] = []
+    if applied is not None:
+        answered = _answered(judged, applied)
+        # Of an issue that was only fixed in part, the edits that did not match are left.
+        unfinished = [edit for edit, _why in applied.unmatched if edit.issue in answered]
+    # What was applied exactly must not be asked for again: an agent would apply it twice.
+    settled = answered | dismissed_names(judged)
+    open_entries = [text for issue, text in entries if issue not in settled]
+    mentioned = answered.union(issue for issue, _text in entries)
+    parts = [
+        format_work_order(unfinished, []),
+        *open_entries,
+        format_work_order([], _unmentioned(state, judged, mentioned)),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts if part)
+
+
+def findings_to_fix(
+    state: FlowState, constraints: Mapping[str, Constraint], bill: str
+) -> list[str]:
+    """Returns the pursued findings that a bill is about, with their rules and what it leaves out.
+
+    The judge's own bill and a bill without entries may be about any of them; what is left of a bill
+    after literal edits has an entry for each finding that is left.
+    """
+    judged = state.adjudication
+    if judged is None:
+        return []
+    issues: dict[str, CritiqueIssue] = {}
+    for critique in _critiques(state):
+        for issue in critique.issues:
+            known = issues.get(issue.finding_id, issue)
+            issues[issue.finding_id] = min(known, issue, key=lambda each: each.severity.rank)
+    unreported = {each.id: issue_of(each) for each in state.ledger.open()}
+    issues = {**unreported, **issues}
+    entries = {issue for issue, _text in work_order_entries(bill)}
+    if bill == judged.bill_of_work:
+        # A judge may forget an entry, or name it by an id that two critics have used.
+        entries = set()
+    texts = [
+        "\n".join(_order_lines(decision, issues[decision.finding_id], constraints, flat(bill)))
+        for decision in judged.pursued()
+        if decision.finding_id in issues
+        and (not entries or entries & {decision.issue_id, decision.finding_id})
+    ]
+    return [text for text in texts if text]
+
+
+def requests_of(state: FlowState) -> list[str]:
+    """Returns the change requests of a human, if there is nothing else to carry out."""
+    judged, findings = state.adjudication, state.ledger.findings
+    pursued = [d.finding_id for d in judged.pursued()] if judged is not None else []
+    known = [findings[each] for each in pursued if each in findings]
+    only = len(known) == len(pursued) and all(each.constraint == SIGN_OFF for each in known)
+    return [each.id for each in known] if only else []
+
+
+def approved_sections(state: FlowState) -> list[str]:
+    """Returns the passages of the artifact that critics approved."""
+    sections = [each for critique in _critiques(state) for each in critique.approved_sections]
+    texts = [": ".join(filter(None, (each.get("location"), each.get("note")))) for each in sections]
+    return list(dict.fromkeys(filter(None, texts)))[:MOST_APPROVED]
+
+
+def carried_out(state: FlowState, *, changed: bool) -> dict[str, Any]:
+    """Returns the update after a step carried out the work order, or left the text unchanged."""
+    return {"refined": {"verdict": _verdict_digest(state), "changed": changed}}
+
+
+def already_applied(state: FlowState) -> bool:
+    """Tells whether the last work order has already been carried out in this artifact."""
+    refined = state.raw.get("refined") or {}
+    return bool(refined.get("changed") and refined["verdict"] == _verdict_digest(state))
+
+
+def _verdict_digest(state: FlowState) -> str:
+    return digest(state.raw.get("last_adjudication"))[:SHORT]
+
+
+def _critiques(state: FlowState) -> list[Critique]:
+    return [each for stored in state.critiques_by_step.values() for each in read(stored)]
+
+
+def _order_lines(
+    decision: AdjudicationDecision,
+    issue: CritiqueIssue,
+    constraints: Mapping[str, Constraint],
+    bill: str,
+) -> list[str]:
+    """Returns what the work order does not say about a finding; nothing if it says everything."""
+    constraint = constraints.get(decision.constraint, Constraint(decision.constraint))
+    rules = {rule.id: f": {flat(rule.text)}" for rule in constraint.rules}
+    rule = rules.get(issue.rule_id, "")
+    details = {
+        "problem": issue.finding,
+        "quote": issue.evidence,
+        "impact": issue.impact,
+        "location": issue.location,
+        "suggested fix": issue.suggested_fix or "",
+        "guidance of the judge": decision.guidance or "",
+    }
+    new = {name: flat(text) for name, text in details.items() if flat(text) not in bill}
+    lines = [f"  {name}: {text}" for name, text in new.items()]
+    if issue.edit and flat(issue.edit.find) not in bill:
+        lines += edit_lines(issue.edit)
+    heading = f"[{issue.severity}] {decision.issue_id} violates {issue.rule_id or constraint.id}"
+    return [f"{heading}{rule}", *lines] if rule or lines else []
+
+
+def _answered(judged: Adjudication, applied: EditResult) -> set[str]:
+    """Returns the issues that some edit was applied for, by both of their names."""
+    issues = {edit.issue for edit in applied.applied if edit.issue}
+    names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
+    return issues.union(*(each for each in names if each & issues))
+
+
+def _unmentioned(
+    state: FlowState, judged: Adjudication, mentioned: set[str]
+) -> list[tuple[str, str, str]]:
+    """Returns what the judge pursues without mentioning it in the work order."""
+    findings = {finding.id: finding for finding in state.ledger.open()}
+    return [
+        (d.issue_id, d.severity.value, d.guidance or _instruction(findings.get(d.finding_id)))
+        for d in judged.pursued()
+        if not mentioned & {d.issue_id, d.finding_id}
+    ]
+
+
+def _instruction(finding: Finding | None) -> str:
+    if finding is None:
+        return "Fix this."
+    passage = "" if finding.omission else f" ({finding.quote})"
+    return f"Fix this problem: {finding.finding}{passage}"
+
+
+def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
+    """Returns the literal edits of a bill without those for issues that the judge dismissed."""
+    judged = state.adjudication
+    lasting = {d.issue_id: d.finding_id for d in judged.decisions if d.finding_id} if judged else {}
+    dismissed = dismissed_names(judged) if judged else set()
+    return [
+        # Findings keep their lasting id from round to round, and so do the changes they caused.
+        replace(edit, issue=lasting.get(edit.issue, edit.issue))
+        for edit in parse_work_order(bill)
+        if edit.issue not in dismissed
+    ]
+
+
+def dismissed_names(judged: Adjudication) -> set[str]:
+    """Returns the issues that a judge dismissed, by both of their names."""
+    dismissed = (d for d in judged.decisions if d.status is Pursuit.DISMISSED)
+    return {name for d in dismissed for name in (d.issue_id, d.finding_id)}
