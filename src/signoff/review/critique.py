@@ -1,5 +1,4 @@
-"""What a critic answers about one constraint, and what a judge decides about the issues in it.
-"""
+"""What a critic answers about one constraint, and what a judge decides about its issues."""
 
 from __future__ import annotations
 

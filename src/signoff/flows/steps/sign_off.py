@@ -1,4 +1,4 @@
-"""How a flow's run ends with a result: what a human is shown and signs off, and what is written then.
+"""How a flow ends with a result: what a human is shown and signs off, and what is written then.
 
 What a human decides about is built once, from the run's state: nobody decides about what they
 cannot see. The terminal, the page, REST, MCP and the run directory all show these values, and the
