@@ -52,6 +52,7 @@ from signoff.review.constraint import (
     resolve_behavior,
 )
 from signoff.review.critique import DEFAULT_MAX_FINDINGS, MOST_ISSUES, Critique
+from signoff.review.policy import STOP_RULES
 from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
 
@@ -324,10 +325,10 @@ class ConvergenceConfig(FlowSection):
     """Whether the run ends or a human decides."""
 
     @property
-    def active(self) -> bool:
-        """Whether any rule is on."""
-        rules = (self.plateau, self.oscillation, self.thrashing, self.only_new)
-        return any(rule is not None for rule in rules)
+    def numbers(self) -> dict[str, int]:
+        """The numbers of the rules that are on, in the order of `STOP_RULES`."""
+        named = ((name, getattr(self, name)) for name in STOP_RULES)
+        return {name: number for name, number in named if number is not None}
 
 
 class Tension(FlowSection):

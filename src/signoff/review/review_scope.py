@@ -402,19 +402,6 @@ def is_unchanged_line(
     return issue.path in base and not _is_on_change(issue, version, base[issue.path])
 
 
-def set_aside_unchanged(
-    critique: Critique, version: ArtifactVersion, base: Mapping[str, str]
-) -> Critique:
-    """Returns a critique in which issues about lines that a change did not touch are set aside."""
-    issues = tuple(
-        replace(issue, set_aside=issue.set_aside or NOT_CHANGED)
-        if is_unchanged_line(issue, version, base)
-        else issue
-        for issue in critique.issues
-    )
-    return replace(critique, issues=issues)
-
-
 def _is_on_change(issue: CritiqueIssue, version: ArtifactVersion, old: str) -> bool:
     """Whether an issue is about a changed line; what is missing may be missing anywhere."""
     found = locate(version, issue.evidence, issue.path, issue.line)

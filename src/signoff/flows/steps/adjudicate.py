@@ -67,7 +67,7 @@ from signoff.review.finding import blocking_first
 from signoff.review.findings import Finding, Ledger, with_not_reported
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import (
-    Stop,
+    LoopProgress,
     check_approval,
     check_verdict,
     conflicting_criticals,
@@ -292,23 +292,15 @@ class AdjudicateHandler(FlowHandler):
         """Continues with the next round, unless a rule or a human ends the run here."""
         state = FlowState(after(ctx.step_state, update))
         update = joined(update, await self._escalate(ctx, judged, state))
-        stop = self._unchanged(ctx, state) or find_stop_reason(
-            state.rounds, state.ledger, state.to_fix, self.flow.config.convergence
-        )
+        unchanged = _judged_versions(state).get(self.step.id) == state.version
+        progress = LoopProgress(state.rounds, state.ledger, state.to_fix, unchanged)
+        stop = find_stop_reason(progress, self.flow.config.convergence.numbers)
         update["judged_versions"] = {**_judged_versions(state), self.step.id: state.version}
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
             if await self._ends_here(ctx, why, state, update):
                 return Outcome.FAIL, {**update, REASON: NotConverging(stop.rule, stop.evidence)}
         return Outcome.ITERATE, update
-
-    def _unchanged(self, ctx: StepContext, state: FlowState) -> Stop | None:
-        """Returns the reason to stop if nothing has changed since this judge asked for changes."""
-        if _judged_versions(state).get(self.step.id) != state.version:
-            return None
-        if not self.flow.config.convergence.active:
-            return None
-        return Stop("unchanged", f"the text is the same as before round {ctx.iteration}")
 
     async def _escalate(
         self, ctx: StepContext, judged: Adjudication, state: FlowState

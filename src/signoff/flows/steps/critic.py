@@ -53,8 +53,8 @@ from signoff.review.evidence import (
 )
 from signoff.review.finding import is_set_aside
 from signoff.review.identity import assign_lines, identify
-from signoff.review.lasting_decision import dismiss_commented, dismiss_rules, is_commented
 from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
+from signoff.review.policy import IssueContext, apply_issue_rules, is_excused
 from signoff.review.prompt_text import ConstraintMaterial, known_findings
 from signoff.review.prompts import critic_prompt, verifier_prompt
 from signoff.review.record import Record
@@ -64,8 +64,6 @@ from signoff.review.review_scope import (
     OpenIssues,
     ReviewScope,
     assign_files,
-    is_unchanged_line,
-    set_aside_unchanged,
     show_files,
 )
 
@@ -171,26 +169,18 @@ class CriticHandler:
         # The order matters. Lines come before decisions, which are about one of several equal
         # passages; and a finding that is dismissed or set aside must not cost a confirmation.
         critique = config.with_behaviors(critique, constraint)
-        critique = assign_lines(
-            critique, self.state.content, self.state.ledger.findings.values(), self._is_excused
+        about = IssueContext(
+            self.state.content, self.state.base, self.state.trusted, self.state.rule_decisions
         )
-        if self.paths:
-            critique = dismiss_commented(critique, self.state.content, self.state.trusted)
-        critique = dismiss_rules(critique, self.state.rule_decisions)
-        if self.state.base:
-            critique = set_aside_unchanged(critique, self.state.content, self.state.base)
+        excused = partial(is_excused, about=about)
+        findings = self.state.ledger.findings.values()
+        critique = assign_lines(critique, self.state.content, findings, excused)
+        critique = apply_issue_rules(critique, about)
         verified: list[dict[str, Any]] = []
         if config.verify is not None and not certain:
             verifier = Verifier(self.flow, self.state, config.verify)
             critique, verified = await verifier.verify(ctx, critique)
         return {**critique.to_json(), "request": question.request, "verified": verified}
-
-    def _is_excused(self, constraint: str, issue: CritiqueIssue) -> bool:
-        """Whether an issue would not count on its line: a comment or the scope decides so."""
-        content, base = self.state.content, self.state.base
-        if self.paths and is_commented(issue, constraint, content, self.state.trusted):
-            return True
-        return bool(base) and is_unchanged_line(issue, content, base)
 
     async def _ask(
         self, ctx: StepContext, agent: str, questions: Sequence[ReviewQuestion], *, exact: bool
