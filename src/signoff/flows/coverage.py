@@ -20,13 +20,7 @@ from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.errors import UsageError
 from signoff.flows.state import critiques_in, reading_key
 from signoff.review.artifact import ArtifactVersion
-from signoff.review.coverage import (
-    ConstraintResult,
-    NotRead,
-    Reader,
-    ReaderKind,
-    ReviewCoverage,
-)
+from signoff.review.coverage import ConstraintResult, NotRead, Reader, ReaderKind, ReviewCoverage
 from signoff.review.finding import Finding
 
 SKIPPED, UNCHECKED = "skipped", "unchecked"

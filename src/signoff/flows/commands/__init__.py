@@ -8,14 +8,7 @@ import click
 
 from signoff.app.history import events_of, find_run_or_finding
 from signoff.app.project import Project
-from signoff.cli.options import (
-    Group,
-    complete_run,
-    debug_option,
-    json_option,
-    open_here,
-    output,
-)
+from signoff.cli.options import Group, complete_run, debug_option, json_option, open_here, output
 from signoff.cli.output import Output
 from signoff.cli.text import one_line
 from signoff.core.words import FindingStatus

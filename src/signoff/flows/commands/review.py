@@ -54,13 +54,7 @@ from signoff.flows.files.selection import (
 from signoff.flows.notation import NOTATION
 from signoff.flows.plan import FlowPlan
 from signoff.flows.plan import plan as flow_plan
-from signoff.flows.review_flow import (
-    OPTION,
-    TARGET,
-    find_constraints,
-    review_source,
-    with_agents,
-)
+from signoff.flows.review_flow import OPTION, TARGET, find_constraints, review_source, with_agents
 from signoff.flows.state import FlowState, blocking_severities
 from signoff.flows.steps.sign_off import changed_files, finding_line
 from signoff.notation import OptionKind

@@ -45,12 +45,7 @@ from signoff.review.critique import (
     Overall,
     Pursuit,
 )
-from signoff.review.evidence import (
-    EVIDENCE_RULE,
-    CritiqueProblems,
-    find_problems,
-    mark_unverified,
-)
+from signoff.review.evidence import EVIDENCE_RULE, CritiqueProblems, find_problems, mark_unverified
 from signoff.review.finding import is_set_aside
 from signoff.review.identity import assign_lines, identify
 from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
