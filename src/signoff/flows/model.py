@@ -9,12 +9,12 @@ every recorded definition: another one would make every run under way look chang
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum, StrEnum
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field, GetJsonSchemaHandler, Strict, field_validator
+from pydantic import Field, GetJsonSchemaHandler, Strict, field_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -488,7 +488,7 @@ def get_behavior_for_severity(
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
-    stored: dict[str, Any] = _plain(config)
+    stored = config.model_dump(mode="json")
     # The order of constraints decides in which order they are read, and JSON objects have none.
     stored["constraints"]["inline"] = [[*pair] for pair in stored["constraints"]["inline"].items()]
     stored["default_behavior"] = stored["default_behavior"]["by_severity"]
@@ -508,16 +508,3 @@ def config_from_json(raw: Mapping[str, Any]) -> GenflowConfig:
         "constraint_behaviors": {name: read(each) for name, each in raw["constraint_behaviors"]},
     }
     return GenflowConfig.model_validate(stored, strict=False)
-
-
-def _plain(value: Any) -> Any:
-    # Not `model_dump`, which would build a serializer for the whole flow to use it once.
-    if isinstance(value, BaseModel):
-        return {name: _plain(each) for name, each in value}
-    if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return value.value if isinstance(value, Enum) else value

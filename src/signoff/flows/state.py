@@ -355,20 +355,13 @@ def keep_answer(
     return {"human": Append([entry])}
 
 
-def keep_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
-    """Returns the update that stores warnings of this step; without any, no update."""
-    entries = [
-        {"round": ctx.iteration, "step": ctx.step_id, "text": shortened(text)} for text in texts
-    ]
-    return {"remarks": Append(entries)} if entries else {}
-
-
 def report_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
     """Shows warnings while the run is under way; returns the update that stores them."""
-    found = list(texts)
+    found = [shortened(text) for text in texts]
     for text in found:
-        ctx.progress(shortened(text))
-    return keep_warnings(ctx, found)
+        ctx.progress(text)
+    entries = [{"round": ctx.iteration, "step": ctx.step_id, "text": text} for text in found]
+    return {"remarks": Append(entries)} if entries else {}
 
 
 def critique_warnings(critiques: Sequence[Critique]) -> list[str]:

@@ -19,8 +19,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, islice
 
 from signoff.core.digest import text_digest
 from signoff.core.severity import Severity
@@ -90,12 +90,18 @@ class ArtifactText:
 
     def contains(self, quote: str) -> bool:
         """Whether a quote occurs in the artifact; "..." matches any words."""
-        return self._find(quote) is not None
+        return bool(self.lines_of(quote))
 
-    def lines_of(self, quote: str) -> list[tuple[int, int]]:
+    def lines_of(self, quote: str) -> list[Span]:
         """Returns the first and last line of each part of a quote, from 0; empty if not found."""
-        found = self._find(quote)
-        return found() if found is not None else []
+        plain = plain_text(quote)
+        if not any(map(str.isalnum, plain)):
+            return [*islice(self._signs(quote.strip()), 1)]
+        for reading in _readings(plain):
+            for form in self._forms:
+                if spans := form.spans(reading):
+                    return form.lines(spans)
+        return []
 
     def occurrences(self, quote: str) -> tuple[Occurrence, ...]:
         """Returns every passage that a quote can mean, in order.
@@ -155,7 +161,7 @@ class ArtifactText:
     def _passages(self, quote: str) -> Iterator[Span]:
         plain = plain_text(quote)
         if not any(map(str.isalnum, plain)):
-            yield from self._every_sign(quote.strip())
+            yield from self._signs(quote.strip())
             return
         for reading in _readings(plain):
             for form in self._forms:
@@ -166,39 +172,19 @@ class ArtifactText:
         if parts := self.lines_of(quote):
             yield parts[0][0], parts[-1][1]
 
-    def _every_sign(self, signs: str) -> Iterator[Span]:
+    def _signs(self, signs: str) -> Iterator[Span]:
+        """Yields the lines of a quote of nothing but signs, at least two, which count as they are.
+
+        Signs of Markdown don't count: `**` is markup in one text and code in another.
+        """
+        markup = _MARKUP_SIGNS.issuperset(signs) or not _ELLIPSIS.sub("", signs)
         start, height = -1, signs.count("\n")
-        if self._find_signs(signs) is None:
-            return
-        for _ in range(MOST_OCCURRENCES):
+        for _ in range(MOST_OCCURRENCES if len(signs) > 1 and not markup else 0):
             start = self._text.find(signs, start + 1)
             if start < 0:
                 return
             first = bisect_right(self.line_starts, start) - 1
             yield first, first + height
-
-    def _find(self, quote: str) -> Callable[[], list[tuple[int, int]]] | None:
-        """Returns a function that counts the lines of a quote; None if it is not found."""
-        plain = plain_text(quote)
-        if not any(map(str.isalnum, plain)):
-            return self._find_signs(quote.strip())
-        for reading in _readings(plain):
-            for form in self._forms:
-                if spans := form.spans(reading):
-                    return partial(form.lines, spans)
-        return None
-
-    def _find_signs(self, signs: str) -> Callable[[], list[tuple[int, int]]] | None:
-        """Finds a quote of nothing but signs, at least two, which count only as they are.
-
-        Signs of Markdown don't count: `**` is markup in one text and code in another.
-        """
-        markup = _MARKUP_SIGNS.issuperset(signs) or not _ELLIPSIS.sub("", signs)
-        start = self._text.find(signs) if len(signs) > 1 and not markup else -1
-        if start < 0:
-            return None
-        first = self._text.count("\n", 0, start)
-        return lambda: [(first, first + signs.count("\n"))]
 
     @cached_property
     def _forms(self) -> list[_Form]:
