@@ -20,8 +20,14 @@ from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.files.selection import read_files
-from signoff.flows.flow import Flow
-from signoff.flows.model import FILES_STEP, MOST_ITERATIONS, StepKind, WorkflowStep, config_to_json
+from signoff.flows.model import (
+    FILES_STEP,
+    MOST_ITERATIONS,
+    Flow,
+    StepKind,
+    WorkflowStep,
+    config_to_json,
+)
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.sections import Goal
 from signoff.flows.state import FILE_WARNINGS, PREPARED, report_warnings

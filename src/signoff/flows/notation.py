@@ -84,7 +84,7 @@ NOTATION = Notation(
             "Run",
         ),
         "dismiss": Command(
-            "signoff.flows.commands.dismiss:command",
+            "signoff.flows.commands:dismiss",
             "Dismiss a finding in later runs.",
             "Decide",
         ),

@@ -13,8 +13,7 @@ from typing import Any
 
 from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
-from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, StepKind, VerifyConfig, WorkflowStep
+from signoff.flows.model import POLICY_JUDGE, Flow, StepKind, VerifyConfig, WorkflowStep
 from signoff.flows.state import FILE_WARNINGS, PREPARED, FlowState
 from signoff.flows.steps.adjudicate import judge_prompt
 from signoff.flows.steps.authors import draft_prompt, revision_prompt

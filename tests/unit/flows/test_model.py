@@ -4,11 +4,7 @@ import pytest
 
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows import ConvergenceConfig, GenflowConfig, WorkflowStep, get_behavior_for_severity
-from signoff.flows.model import (
-    StepKind,
-    resolve_constraints_for_step,
-    with_ids,
-)
+from signoff.flows.model import StepKind, resolve_constraints_for_step, with_ids
 from signoff.review.constraint import BUILT_IN, Constraint, ConstraintBehavior, Level
 from signoff.review.policy import STOP_RULES
 

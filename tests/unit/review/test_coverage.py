@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signoff.core.words import FindingStatus
-from signoff.review.coverage import (
-    ConstraintResult,
-    NotRead,
-    Reader,
-    ReaderKind,
-    ReviewCoverage,
-)
+from signoff.review.coverage import ConstraintResult, NotRead, Reader, ReaderKind, ReviewCoverage
 
 
 def test_names_are_listed_by_reason_and_what_is_missing_comes_first() -> None:

@@ -9,12 +9,7 @@ import pytest
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.policy import IssueContext, apply_issue_rules
-from signoff.review.review_scope import (
-    NOT_CHANGED,
-    assign_files,
-    diff_text,
-    show_files,
-)
+from signoff.review.review_scope import NOT_CHANGED, assign_files, diff_text, show_files
 
 FILES = {"a.md": "One.\nTwo words.\n", "b.md": "One.\nThree small words.\n"}
 VERSION = ArtifactVersion(FILES)

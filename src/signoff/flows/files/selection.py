@@ -33,8 +33,7 @@ from signoff.flows.coverage import (
 )
 from signoff.flows.decision_file import read_decisions
 from signoff.flows.files.git import ChangedFile, Repository
-from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind
+from signoff.flows.model import Flow, StepKind
 from signoff.flows.state import FILE_WARNINGS
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.constraint import Constraint

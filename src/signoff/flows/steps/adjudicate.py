@@ -23,8 +23,7 @@ from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import RETRY, SIGN_OFF, Answer, Choice, Questions, Request
 from signoff.core.severity import Severity
 from signoff.core.stop_reason import NotConverging
-from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, StepKind, VerifyConfig, WorkflowStep
+from signoff.flows.model import POLICY_JUDGE, Flow, StepKind, VerifyConfig, WorkflowStep
 from signoff.flows.state import (
     NOT_CONVERGING,
     UNREVIEWED,

@@ -29,8 +29,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import SIGN_OFF, Choice, Request, Response
 from signoff.errors import AgentBadOutput
 from signoff.flows.end_view import stored_path
-from signoff.flows.flow import Flow
-from signoff.flows.model import WorkflowStep
+from signoff.flows.model import Flow, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, keep_answer, read, report_warnings
 from signoff.flows.steps.critique import AT_ONCE
 from signoff.flows.steps.handler import FlowHandler, StepResult

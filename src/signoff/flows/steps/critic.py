@@ -30,8 +30,7 @@ from signoff.core.requests import RETRY, Choice, Request
 from signoff.core.severity import WORST
 from signoff.core.words import FindingStatus, Label
 from signoff.errors import AgentBadOutput
-from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig, WorkflowStep
+from signoff.flows.model import Flow, VerifyConfig, WorkflowStep
 from signoff.flows.state import VERIFY, FlowState, files_label, shortened
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.sign_off import judging_material

@@ -19,8 +19,7 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
-from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
+from signoff.flows.model import Flow, StepKind, WorkflowStep
 from signoff.flows.state import (
     FlowState,
     after,

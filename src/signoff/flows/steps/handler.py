@@ -10,8 +10,7 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.flows.coverage import file_coverage
-from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
+from signoff.flows.model import Flow, StepKind, WorkflowStep
 from signoff.flows.state import FlowState, after, at_limit_reason
 from signoff.review.coverage import describe_missed
 from signoff.runtime.amounts import count

@@ -25,7 +25,7 @@ from signoff.core.stop_reason import Rejected
 from signoff.core.words import FindingStatus, Label
 from signoff.errors import UsageError
 from signoff.flows.coverage import constraint_results, file_coverage
-from signoff.flows.flow import Flow
+from signoff.flows.model import Flow
 from signoff.flows.state import (
     NOT_WRITTEN,
     FlowState,

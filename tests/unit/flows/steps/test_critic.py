@@ -10,8 +10,7 @@ from signoff.agents.base import ManualAgent
 from signoff.core.effects import Reply
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
-from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig
+from signoff.flows.model import Flow, VerifyConfig
 from signoff.flows.state import FlowState
 from signoff.flows.steps.critic import LONGEST_REASON, Confirmation, Verifier, parse_confirmation
 from signoff.review.critique import CritiqueIssue
