@@ -37,15 +37,6 @@ def _excuses_nothing(_constraint: str, _issue: CritiqueIssue) -> bool:
     return False
 
 
-def identify(
-    existing: Iterable[Finding],
-    critiques: Sequence[Critique],
-    artifact: str | Mapping[str, str] | ArtifactVersion,
-) -> list[list[str]]:
-    """Returns the finding id of every issue, critique by critique, in their order."""
-    return [[each.id for each in ids] for ids in find_passages(existing, critiques, artifact)]
-
-
 class IssueIdentity(NamedTuple):
     """The finding that an issue reports, and the passage that it means."""
 

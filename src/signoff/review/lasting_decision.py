@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from signoff.core.severity import DEFAULT_SEVERITY, Severity
 from signoff.core.words import FindingStatus, Label
@@ -79,28 +79,22 @@ class LastingDecision(Record):
     )
 
     @classmethod
-    def about_finding(
-        cls, finding: Finding, why: str, *, by: str = "", on: str = "", until: str = ""
-    ) -> LastingDecision:
-        """Returns the decision to dismiss a finding."""
+    def about_finding(cls, finding: Finding, why: str, **record: Any) -> LastingDecision:
+        """Returns the decision to dismiss a finding; `record` says who, when and until when."""
         return cls(
             finding=finding.id,
             why=why,
             about=finding.finding,
             version=finding.artifact if finding.omission else "",
-            by=by,
-            on=on,
-            until=until,
             **{name: getattr(finding, name) for name in _SAME_AS_FINDING},
+            **record,
         )
 
     @classmethod
-    def about_rule(
-        cls, finding: Finding, why: str, files: str, *, by: str = "", on: str = "", until: str = ""
-    ) -> LastingDecision:
+    def about_rule(cls, finding: Finding, why: str, files: str, **record: Any) -> LastingDecision:
         """Returns the decision to dismiss what a finding's rule reports in some files."""
         about = (finding.id, finding.constraint, why, finding.rule, finding.severity)
-        return cls(*about, all_like=True, files=files, by=by, on=on, until=until)
+        return cls(*about, all_like=True, files=files, **record)
 
     def covers(self, constraint: str, rule: str, path: str) -> bool:
         """Whether it is about a rule and these findings are in one of its files."""

@@ -101,7 +101,7 @@ def test_the_strongest_level_of_the_other_policy_decides_each_issue(
 
     (rerouted,) = tried(done, under=policy(**stated)).issues
 
-    assert (rerouted.now, rerouted.level) == (now, level)
+    assert (rerouted.now, rerouted.decided_by) == (now, level)
     assert rerouted.changed is (now is not IssueBehavior.HALT)
 
 

@@ -161,21 +161,14 @@ def _print_replay(replayed: Replay, out: Output) -> None:
     changed = [each for each in replayed.issues if each.changed]
     if changed:
         rows = [
-            (
-                e.iteration,
-                e.step,
-                e.issue.finding_id or e.issue.id,
-                e.issue.severity.value,
-                e.issue.behavior,
-                e.now.value,
-            )
+            (e.round, e.step, e.finding or e.issue, e.severity.value, e.was, e.now.value)
             for e in changed
         ]
         out.table(("ROUND", "STEP", "FINDING", "SEVERITY", "WAS", "WOULD BE"), rows)
         out.line()
     if replayed.verdicts:
         verdicts = [
-            (v.iteration, v.step, v.was.words, v.now.words, ", ".join(v.blocking))
+            (v.round, v.step, v.was.words, v.now.words, ", ".join(v.blocking))
             for v in replayed.verdicts
         ]
         out.table(("ROUND", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)

@@ -8,10 +8,10 @@ that was not read in its current form, because nothing after it would make up fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
@@ -23,7 +23,15 @@ from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import RETRY, SIGN_OFF, Answer, Choice, Questions, Request
 from signoff.core.severity import Severity
 from signoff.core.stop_reason import NotConverging
-from signoff.flows.model import POLICY_JUDGE, Flow, StepKind, VerifyConfig, WorkflowStep
+from signoff.flows.model import (
+    POLICY_JUDGE,
+    AdjudicationConfig,
+    Flow,
+    StepKind,
+    Trigger,
+    VerifyConfig,
+    WorkflowStep,
+)
 from signoff.flows.state import (
     NOT_CONVERGING,
     UNREVIEWED,
@@ -94,29 +102,17 @@ class AdjudicateHandler(FlowHandler):
 
     async def perform(self, ctx: StepContext) -> StepResult:
         """Decides on the critiques in scope, and whether there is anything left to do."""
-        critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
-        update: dict[str, Any] = {}
-        to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
-        if self.flow.finishes(self.step) and not self._blocked(to_decide):
-            # An approval is likely: reading the rest first saves a second verdict.
-            found, update = await read_rest(ctx, self.flow, ctx.step_state)
-            critiques += found
-        state = FlowState(after(ctx.step_state, update))
-        critiques = with_not_reported(critiques, state.ledger)
-        judged, answer = await self._judge(ctx, state, critiques)
-        update = joined(update, answer)
-        if not critiques:
-            reviewed = any((*state.critiques_by_step.values(), *state.not_repeated.values()))
-            judged = _noted(judged, "no critique was left to judge" if reviewed else UNREVIEWED)
-        if self._ends_run(judged):
-            judged, rest = await self._judge_rest(ctx, judged, after(ctx.step_state, update))
-            update = joined(update, rest)
+        judged, update = await self._decide(ctx)
         state = FlowState(after(ctx.step_state, update))
         warnings: list[str] = []
         if self._ends_run(judged):
             block_on = self.flow.config.adjudication.block_on
             judged = check_approval(judged, _decided(state, judged), block_on)
-            warnings = approval_warnings(self.flow, judged)
+            if UNREVIEWED in judged.notes:
+                # Files that no constraint is about can pass without that setting.
+                allows = self.flow.config.allow_unreviewed
+                allowed = ": the flow sets allow_unreviewed" if allows else ""
+                warnings = [f"passed without a review{allowed}"]
         # From here on nothing changes the verdict, so the work order is completed from what really
         # has to be fixed.
         judged = self._with_bill(judged, state)
@@ -142,6 +138,40 @@ class AdjudicateHandler(FlowHandler):
             return Outcome.OK, update | saved
         return await self._continue(ctx, judged, update)
 
+    async def _decide(self, ctx: StepContext) -> tuple[Adjudication, dict[str, Any]]:
+        """Returns the verdict on the critiques in scope, and on what had to be read before it."""
+        critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
+        update: dict[str, Any] = {}
+        to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
+        if self.flow.finishes(self.step) and not self._blocked(to_decide):
+            # An approval is likely: reading the rest first saves a second verdict.
+            found, update = await read_rest(ctx, self.flow, ctx.step_state)
+            critiques += found
+        state = FlowState(after(ctx.step_state, update))
+        critiques = with_not_reported(critiques, state.ledger)
+        judged, answer = await self._judge(ctx, state, critiques)
+        update = joined(update, answer)
+        if not critiques:
+            reviewed = any((*state.critiques_by_step.values(), *state.not_repeated.values()))
+            judged = _noted(judged, "no critique was left to judge" if reviewed else UNREVIEWED)
+        if not self._ends_run(judged):
+            return judged, update
+        # Nothing after an approval that ends the run could find what was not read, so what is left
+        # is read now, and what it finds is judged like everything else.
+        raw = after(ctx.step_state, update)
+        found, rest = await read_rest(ctx, self.flow, raw)
+        update = joined(update, rest)
+        if not any(critique.issues for critique in found):
+            return judged, update
+        more, answer = await self._judge(ctx, FlowState(after(raw, rest)), found)
+        both = replace(
+            more,
+            decisions=(*judged.decisions, *more.decisions),
+            notes=(*judged.notes, *more.notes),
+            by=more.by if more.by != POLICY_JUDGE else judged.by,
+        )
+        return both, joined(update, answer)
+
     def _ends_run(self, judged: Adjudication) -> bool:
         return judged.status is Verdict.APPROVED and self.flow.finishes(self.step)
 
@@ -161,24 +191,6 @@ class AdjudicateHandler(FlowHandler):
             return composed  # Neither the rules nor a human are expected to write one.
         note = "the judge wrote no work order; one was built from the findings to fix"
         return _noted(composed, note)
-
-    async def _judge_rest(
-        self, ctx: StepContext, approval: Adjudication, raw: Mapping[str, Any]
-    ) -> tuple[Adjudication, dict[str, Any]]:
-        """Has the rest read before an approval that ends the run, and judges what is found."""
-        # Nothing after an approval that ends the run could find what was not read, so what is left
-        # is read now, and what it finds is judged like everything else.
-        found, update = await read_rest(ctx, self.flow, raw)
-        if not any(critique.issues for critique in found):
-            return approval, update
-        judged, more = await self._judge(ctx, FlowState(after(raw, update)), found)
-        both = replace(
-            judged,
-            decisions=(*approval.decisions, *judged.decisions),
-            notes=(*approval.notes, *judged.notes),
-            by=judged.by if judged.by != POLICY_JUDGE else approval.by,
-        )
-        return both, joined(update, more)
 
     async def _approve(
         self, ctx: StepContext, state: dict[str, Any], warnings: Sequence[str]
@@ -304,37 +316,15 @@ class AdjudicateHandler(FlowHandler):
     async def _escalate(
         self, ctx: StepContext, judged: Adjudication, state: FlowState
     ) -> dict[str, Any]:
-        config, findings = self.flow.config.adjudication, state.ledger.findings
-        in_a_row = to_fix_in_a_row(state.to_fix, config.thrash_threshold)
-        # A human who has decided about a finding is not asked about it again, however often it
-        # returns.
-        again = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
-        stuck = sorted(again, key=blocking_first(config.block_on))
-        if "thrashing" in config.triggers and stuck:
-            prompt = (
-                "The same findings come back round after round. How should they be dealt with? "
-                "Your answer goes to the judge and the author.\n"
-                f"{_format_findings(state, stuck)}"
-            )
-            ids = [each.id for each in stuck]
-            update = await ask_about_findings(ctx, self.flow, state, "thrashing", prompt, ids)
-            # The count starts again, or every later round would ask the same question.
-            return {**update, "to_fix": []}
-        conflicts = conflicting_criticals(judged)
-        if all(d.finding_id in findings and findings[d.finding_id].decision for d in conflicts):
-            return {}
-        if "conflicting_criticals" in config.triggers and conflicts:
-            sides = [filter(None, (d.constraint, d.competing_constraint)) for d in conflicts]
-            lines = []
-            for decision, constraints in zip(conflicts, sides, strict=True):
-                lines.append(f"- {decision.issue_id} ({' against '.join(constraints)})")
-                if known := findings.get(decision.finding_id):
-                    lines.append(f"  {shortened(known.finding)}")
-                    lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
-            question = "Critical findings contradict each other. Which should win?"
-            text = "\n".join([question, *lines])
-            ids = [d.finding_id for d in conflicts]
-            return await ask_about_findings(ctx, self.flow, state, "conflict", text, ids)
+        """Asks a human about the first dispute that the flow escalates; returns the update."""
+        config = self.flow.config.adjudication
+        for trigger, find in DISPUTES.items():
+            dispute = find(config, judged, state) if trigger in config.triggers else None
+            if dispute is not None:
+                asked = (dispute.question_id, dispute.question, dispute.findings)
+                update = await ask_about_findings(ctx, self.flow, state, *asked)
+                # The count starts again, or every later round would ask the same question.
+                return {**update, "to_fix": []} if trigger == "thrashing" else update
         return {}
 
     async def _ends_here(
@@ -359,6 +349,52 @@ class AdjudicateHandler(FlowHandler):
             update |= joined(update, keep_answer(ctx, NOT_CONVERGING, why, answer))
             update["to_fix"] = []
         return bool(answer.value == STOP)
+
+
+class Dispute(NamedTuple):
+    """Findings that a human is asked about, because another round would not settle them."""
+
+    question_id: str
+    question: str
+    findings: list[str]
+
+
+def _thrashing(
+    config: AdjudicationConfig, _judged: Adjudication, state: FlowState
+) -> Dispute | None:
+    findings = state.ledger.findings
+    in_a_row = to_fix_in_a_row(state.to_fix, config.thrash_threshold)
+    # A human who has decided about a finding is not asked about it again, however often it returns.
+    again = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
+    stuck = sorted(again, key=blocking_first(config.block_on))
+    question = (
+        "The same findings come back round after round. How should they be dealt with? "
+        f"Your answer goes to the judge and the author.\n{_format_findings(state, stuck)}"
+    )
+    return Dispute("thrashing", question, [each.id for each in stuck]) if stuck else None
+
+
+def _conflicting_criticals(
+    _config: AdjudicationConfig, judged: Adjudication, state: FlowState
+) -> Dispute | None:
+    findings, conflicts = state.ledger.findings, conflicting_criticals(judged)
+    if all(d.finding_id in findings and findings[d.finding_id].decision for d in conflicts):
+        return None
+    lines = ["Critical findings contradict each other. Which should win?"]
+    for decision in conflicts:
+        sides = filter(None, (decision.constraint, decision.competing_constraint))
+        lines.append(f"- {decision.issue_id} ({' against '.join(sides)})")
+        if known := findings.get(decision.finding_id):
+            lines.append(f"  {shortened(known.finding)}")
+            lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
+    return Dispute("conflict", "\n".join(lines), [d.finding_id for d in conflicts])
+
+
+DISPUTES: Mapping[Trigger, Callable[..., Dispute | None]] = {
+    "thrashing": _thrashing,
+    "conflicting_criticals": _conflicting_criticals,
+}
+"""What makes a human decide after a verdict, by its name in `triggers:`; the first one counts."""
 
 
 def judge_prompt(
@@ -533,15 +569,6 @@ async def read_rest(
             found += critiques
     answer = await _ask_human(ctx, flow, FlowState(after(raw, update)), found)
     return for_judge(found), joined(update, answer)
-
-
-def approval_warnings(flow: Flow, judged: Adjudication) -> list[str]:
-    """Returns what to know about a text that passed without a review."""
-    if UNREVIEWED not in judged.notes:
-        return []
-    # Files that no constraint is about can pass without that setting.
-    allowed = ": the flow sets allow_unreviewed" if flow.config.allow_unreviewed else ""
-    return [f"passed without a review{allowed}"]
 
 
 async def _ask_human(

@@ -46,7 +46,7 @@ from signoff.review.critique import (
 )
 from signoff.review.evidence import EVIDENCE_RULE, CritiqueProblems, find_problems, mark_unverified
 from signoff.review.finding import is_set_aside
-from signoff.review.identity import assign_lines, identify
+from signoff.review.identity import assign_lines, find_passages
 from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
 from signoff.review.policy import IssueContext, apply_issue_rules, is_excused
 from signoff.review.prompt_text import ConstraintMaterial, known_findings
@@ -345,12 +345,12 @@ class CriticHandler:
         if not findings:
             return set()
         parts = scope.split(critique)
-        ids = identify(findings.values(), parts, self.state.content)
+        named = find_passages(findings.values(), parts, self.state.content)
         return {
             issue.id
-            for part, part_ids in zip(parts, ids, strict=True)
-            for issue, id_ in zip(part.issues, part_ids, strict=True)
-            if id_ in findings and findings[id_].status is FindingStatus.OPEN
+            for part, identities in zip(parts, named, strict=True)
+            for issue, each in zip(part.issues, identities, strict=True)
+            if each.id in findings and findings[each.id].status is FindingStatus.OPEN
         }
 
     def _unusable(self, call: CriticCall, last: Checked[Critique]) -> Request:
