@@ -17,7 +17,7 @@ from signoff.errors import UnknownName, UsageError
 from signoff.flows.constraint_file import constraint_from_dict
 from signoff.flows.model import POLICY_JUDGE, GenflowConfig, WorkflowStep, config_from_json
 from signoff.flows.reading import read_policy
-from signoff.flows.state import critiques_in_scope, read
+from signoff.flows.state import get_critiques_for_scope, read
 from signoff.review.constraint import Constraint, Level, ResolvedBehavior
 from signoff.review.critique import Adjudication, Critique, Verdict
 from signoff.review.finding import Finding
@@ -282,7 +282,7 @@ def _verdict(
     was = Adjudication.from_json(visit.after["last_adjudication"])
     critiques = [
         policy.with_behaviors(each, _constraint(constraints, each))
-        for each in read(critiques_in_scope(visit.before, step.scope))
+        for each in get_critiques_for_scope(visit.before, step.scope)
     ]
     block_on = policy.adjudication.block_on
     if step.agent == POLICY_JUDGE:

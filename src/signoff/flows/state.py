@@ -248,17 +248,19 @@ class FlowState:
         return list(self.raw.get("unadjudicated_critiques", ()))
 
 
-def critiques_in_scope(state: Mapping[str, Any], scope: Scope) -> list[Mapping[str, Any]]:
+def get_critiques_for_scope(
+    state: Mapping[str, Any], scope: Scope = "accumulated"
+) -> list[Critique]:
     """Returns the critiques a judge gets.
 
     They are all that no judge has seen, those of the last critique step, or all of this artifact.
     """
     view = FlowState(state)
     if scope == "all":
-        return [each for critiques in view.critiques_by_step.values() for each in critiques]
+        return [each for critiques in view.critiques_by_step.values() for each in read(critiques)]
     if scope == "previous":
-        return [*view.critiques_by_step.get(str(state.get("last_critique_step")), ())]
-    return view.unadjudicated
+        return read(view.critiques_by_step.get(str(state.get("last_critique_step")), ()))
+    return read(view.unadjudicated)
 
 
 def left_unadjudicated(state: Mapping[str, Any], scope: Scope) -> list[Mapping[str, Any]]:

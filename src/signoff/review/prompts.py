@@ -141,7 +141,7 @@ Templates = Mapping[str, str]
 NO_TEMPLATES: Templates = MappingProxyType({})
 
 
-def generator_prompt(
+def build_generator_prompt(
     *,
     goal: str,
     sources: str,
@@ -213,7 +213,7 @@ def brief_prompt(
     return _prompt(("author_brief",), values, material, templates)
 
 
-def critic_prompt(
+def build_critic_prompt(
     *,
     goal: str,
     artifact: str,
@@ -278,7 +278,7 @@ def critic_prompt(
     return prompt
 
 
-def adjudicator_prompt(
+def build_adjudicator_prompt(
     *,
     goal: str,
     artifact: str,
@@ -339,7 +339,7 @@ def adjudicator_prompt(
     return _prompt(names, values, material, templates, ADJUDICATION_SCHEMA, structured=structured)
 
 
-def refinement_prompt(
+def build_refinement_prompt(
     *,
     filename: str,
     bill_of_work: str,

@@ -17,11 +17,11 @@ from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.prompt_text import ConstraintMaterial, Guidance
 from signoff.review.prompts import (
-    adjudicator_prompt,
     brief_prompt,
-    critic_prompt,
-    generator_prompt,
-    refinement_prompt,
+    build_adjudicator_prompt,
+    build_critic_prompt,
+    build_generator_prompt,
+    build_refinement_prompt,
     verifier_prompt,
 )
 
@@ -78,11 +78,11 @@ APPROVED = ("# Welcome: the heading",)
 
 
 def author_first() -> ProductPrompt:
-    return generator_prompt(goal=GOAL, sources=SOURCES, constraints=[TONE, FACTS])
+    return build_generator_prompt(goal=GOAL, sources=SOURCES, constraints=[TONE, FACTS])
 
 
 def author_second() -> ProductPrompt:
-    return generator_prompt(
+    return build_generator_prompt(
         goal=GOAL,
         sources=SOURCES,
         constraints=[TONE, FACTS],
@@ -96,7 +96,7 @@ def author_second() -> ProductPrompt:
 
 
 def author_already_applied() -> ProductPrompt:
-    return generator_prompt(
+    return build_generator_prompt(
         goal=GOAL,
         sources="",
         constraints=[TONE],
@@ -112,13 +112,13 @@ def author_brief() -> ProductPrompt:
 
 
 def critic_first() -> ProductPrompt:
-    return critic_prompt(
+    return build_critic_prompt(
         goal=GOAL, artifact=ARTIFACT, constraint=FACTS, sources=SOURCES, goal_sources="notes"
     )
 
 
 def critic_second() -> ProductPrompt:
-    return critic_prompt(
+    return build_critic_prompt(
         goal=GOAL,
         artifact=ARTIFACT,
         constraint=TONE,
@@ -130,7 +130,7 @@ def critic_second() -> ProductPrompt:
 
 
 def critic_several() -> ProductPrompt:
-    return critic_prompt(
+    return build_critic_prompt(
         goal=GOAL,
         artifact=ARTIFACT,
         constraint=FACTS,
@@ -142,11 +142,11 @@ def critic_several() -> ProductPrompt:
 
 
 def critic_structured() -> ProductPrompt:
-    return critic_prompt(goal=GOAL, artifact=ARTIFACT, constraint=TONE, structured=True)
+    return build_critic_prompt(goal=GOAL, artifact=ARTIFACT, constraint=TONE, structured=True)
 
 
 def judge(*, structured: bool = False) -> ProductPrompt:
-    return adjudicator_prompt(
+    return build_adjudicator_prompt(
         goal=GOAL,
         artifact=ARTIFACT,
         constraints=[TONE, FACTS, LAW],
@@ -167,7 +167,7 @@ def judge_structured() -> ProductPrompt:
 
 
 def judge_not_reported_again() -> ProductPrompt:
-    return adjudicator_prompt(
+    return build_adjudicator_prompt(
         goal=GOAL,
         artifact=ARTIFACT,
         constraints=[TONE, FACTS],
@@ -181,7 +181,7 @@ def judge_not_reported_again() -> ProductPrompt:
 
 
 def fixer_first() -> ProductPrompt:
-    return refinement_prompt(
+    return build_refinement_prompt(
         filename="artifact.md",
         bill_of_work=WORK_ORDER,
         goal=GOAL,
@@ -192,7 +192,7 @@ def fixer_first() -> ProductPrompt:
 
 
 def fixer_again() -> ProductPrompt:
-    return refinement_prompt(
+    return build_refinement_prompt(
         filename="artifact.md",
         bill_of_work=WORK_ORDER,
         goal=GOAL,

@@ -37,11 +37,10 @@ from signoff.flows.state import (
     UNREVIEWED,
     FlowState,
     after,
-    critiques_in_scope,
+    get_critiques_for_scope,
     joined,
     keep_answer,
     left_unadjudicated,
-    read,
     report_warnings,
     shortened,
     with_best,
@@ -84,7 +83,7 @@ from signoff.review.policy import (
     to_fix_in_a_row,
 )
 from signoff.review.prompt_text import earlier_findings, flat, held_back_by
-from signoff.review.prompts import adjudicator_prompt
+from signoff.review.prompts import build_adjudicator_prompt
 from signoff.review.reply_text import Material
 from signoff.review.review_scope import ShownFile, show_files
 from signoff.review.work_order import without_issues
@@ -140,7 +139,7 @@ class AdjudicateHandler(FlowHandler):
 
     async def _decide(self, ctx: StepContext) -> tuple[Adjudication, dict[str, Any]]:
         """Returns the verdict on the critiques in scope, and on what had to be read before it."""
-        critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
+        critiques = for_judge(get_critiques_for_scope(ctx.step_state, self.step.scope))
         update: dict[str, Any] = {}
         to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
         if self.flow.finishes(self.step) and not self._blocked(to_decide):
@@ -406,7 +405,7 @@ def judge_prompt(
 ) -> ProductPrompt:
     """Returns the prompt for the judge of a step."""
     config = flow.config.adjudication
-    return adjudicator_prompt(
+    return build_adjudicator_prompt(
         goal=flow.goal.text,
         artifact="" if state.has_files else state.artifact,
         files=_disputed_files(state, critiques),

@@ -47,7 +47,7 @@ from signoff.review.diff import answered_by, tie_hunks, tie_requests, unified_di
 from signoff.review.findings import Finding, Ledger, issue_of
 from signoff.review.lasting_decision import adds_ignore
 from signoff.review.prompt_text import edit_lines, flat
-from signoff.review.prompts import brief_prompt, generator_prompt, refinement_prompt
+from signoff.review.prompts import brief_prompt, build_generator_prompt, build_refinement_prompt
 from signoff.review.work_order import (
     Edit,
     EditResult,
@@ -253,7 +253,7 @@ def revision_prompt(
     """Returns the prompt of a refine step, for an agent that edits a file or writes the text."""
     if writes_text(flow, step):
         return author_prompt(flow, step, state, text, bill, iteration, feedback)
-    return refinement_prompt(
+    return build_refinement_prompt(
         filename=filename,
         bill_of_work=bill,
         goal=flow.goal.text,
@@ -446,7 +446,7 @@ def author_prompt(
             templates=flow.prompts,
         )
     done = already_applied(state)
-    return generator_prompt(
+    return build_generator_prompt(
         goal=flow.goal.text,
         sources=state.source(),
         constraints=flow.constraints,

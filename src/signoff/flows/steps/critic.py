@@ -50,7 +50,7 @@ from signoff.review.identity import assign_lines, find_passages
 from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
 from signoff.review.policy import IssueContext, apply_issue_rules, is_excused
 from signoff.review.prompt_text import ConstraintMaterial, known_findings
-from signoff.review.prompts import critic_prompt, verifier_prompt
+from signoff.review.prompts import build_critic_prompt, verifier_prompt
 from signoff.review.record import Record
 from signoff.review.reply_text import Material, ReplyFormat, Unreadable, clean, find_answer
 from signoff.review.review_scope import (
@@ -391,7 +391,7 @@ def review_prompt(
     # Files are named instead of the artifact: a critic must see each text once, or it reports every
     # finding twice.
     ledger, block_on = state.ledger, flow.config.adjudication.block_on
-    return critic_prompt(
+    return build_critic_prompt(
         goal=flow.goal.text,
         artifact="" if paths else state.artifact,
         files=show_files(state.files, state.base, paths),
