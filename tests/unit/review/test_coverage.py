@@ -31,7 +31,7 @@ def test_many_names_are_counted() -> None:
 
 
 CLAUDE, RUFF = Reader("claude", ReaderKind.CRITIC), Reader("ruff", ReaderKind.CHECK)
-REPLACED = Reader("auto", ReaderKind.CRITIC, usable=False, humans=("ann",))
+REPLACED = Reader("auto", ReaderKind.CRITIC, usable=False, decided_by=("ann",))
 FOUND = {FindingStatus.OPEN: {"HIGH": 1, "LOW": 2}, FindingStatus.DISMISSED: {"LOW": 1}}
 
 

@@ -188,9 +188,8 @@ def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
     comments = ignored_rules(files)
     own = rule_names(flow.constraints)
     unknown = [each for each in comments if each[2] not in own]
-    if not unknown:
+    if not unknown or _has_own_rules(flow):
         return []
-    checked = _checked_by_programs(flow)
     # A rule of another set is no mistake: a file is reviewed against several sets over time.
     every = own | rule_names(_other_constraints(flow.home))
     listed = sorted(own)[:MOST_SHOWN]
@@ -198,7 +197,7 @@ def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
     return [
         f"{path}:{line}: ignores the unknown rule {name!r} (rules: {rules})"
         for path, line, name in unknown
-        if name not in every and not _may_be_of_program(name, checked)
+        if name not in every
     ][:MOST_SHOWN]
 
 
@@ -211,30 +210,20 @@ def rule_names(constraints: Iterable[Constraint]) -> set[str]:
     return names
 
 
-def _checked_by_programs(flow: Flow) -> set[str]:
-    """Returns the constraints that a program checks: it has rules of its own."""
-    return {
-        constraint.id
+def _has_own_rules(flow: Flow) -> bool:
+    """Whether a program checks any constraint: then a comment may name a rule of that program."""
+    return any(
+        flow.capabilities(agent).deterministic
         for step in flow.of_kind(StepKind.CRITIQUE)
         for constraint in flow.selected(step)
-        if any(flow.capabilities(a).deterministic for a in flow.reviewers(step, constraint))
-    }
-
-
-def _may_be_of_program(name: str, checked: set[str]) -> bool:
-    constraint, slash, _rule = name.partition("/")
-    return constraint in checked if slash else bool(checked)
+        for agent in flow.reviewers(step, constraint)
+    )
 
 
 def _other_constraints(home: Path | None) -> list[Constraint]:
     """Returns the constraints of the project and of the presets; invalid files are left out."""
-    return read_constraints(list(_constraint_files(home)), [], [])
-
-
-def _constraint_files(home: Path | None) -> Iterator[Path]:
-    if home is not None:
-        yield from (home / "constraints").glob("**/*.y*ml")
-    yield from _PRESETS.glob("*/home/constraints/**/*.yaml")
+    files = [*(home / "constraints").glob("**/*.y*ml")] if home is not None else []
+    return read_constraints([*files, *_PRESETS.glob("*/home/constraints/**/*.yaml")], [], [])
 
 
 Skipped = MutableMapping[str, str]

@@ -356,12 +356,9 @@ class Reading:
         return {
             (each["constraint_id"], each["reviewer"])
             for each in results
-            if each.get(CERTAIN) or self._is_certain(each["reviewer"])
+            for can in [self.flow.capabilities(each["reviewer"])]
+            if each.get(CERTAIN) or can.deterministic or can.answered_by_human
         }
-
-    def _is_certain(self, agent: str) -> bool:
-        can = self.flow.capabilities(agent)
-        return can.deterministic or can.answered_by_human
 
     def update(
         self, ctx: StepContext, results: Sequence[Mapping[str, Any]], *, more: bool = False
