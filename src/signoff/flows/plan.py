@@ -15,10 +15,9 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.flows.model import POLICY_JUDGE, Flow, StepKind, VerifyConfig, WorkflowStep
 from signoff.flows.state import FILE_WARNINGS, PREPARED, FlowState
-from signoff.flows.steps.adjudicate import judge_prompt
-from signoff.flows.steps.authors import draft_prompt, revision_prompt
 from signoff.flows.steps.critic import PATHS, review_prompt
 from signoff.flows.steps.critique import Reading
+from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import material_text, read_material
 from signoff.notation import AgentJob, Ask
 from signoff.runtime.amounts import count
@@ -250,7 +249,8 @@ def plan(workflow: Workflow) -> FlowPlan:
         {"sources": sources, **{name: files[name] for name in PREPARED if name in files}}
     )
     steps = tuple(
-        PlannedStep(step, tuple(_calls(flow, step, state))) for step in flow.config.workflow
+        PlannedStep(step, tuple(_calls(workflow.steps[step.id].handler, state)))  # type: ignore[arg-type]  # as above
+        for step in flow.config.workflow
     )
     config = flow.config
     warnings = tuple(files.get(FILE_WARNINGS, ()))
@@ -262,7 +262,8 @@ def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
     return plan(workflow).asks
 
 
-def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[PlannedCall]:
+def _calls(handler: FlowHandler, state: FlowState) -> Iterator[PlannedCall]:
+    flow, step = handler.flow, handler.step
     if step.step is StepKind.CRITIQUE:
         for item in (item for group in Reading(flow, step, state).items() for item in group):
             constraint, agent = flow.by_id[item["constraint"]], item["agent"]
@@ -273,18 +274,7 @@ def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[Planned
     elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         # The user may wonder why an agent is asked at all, most of all if it costs money.
         rule = "the step's agent" if step.agent else "the default agent"
-        call = PlannedCall(flow.agent(step), rule, partial(_prompt, flow, step, state))
+        call = PlannedCall(flow.agent(step), rule, partial(handler.planned_prompt, state))
         # Files are fixed one by one, and all of them may have findings.
         by_file = step.step is StepKind.REFINE and state.has_files
         yield from (call for _ in (state.files if by_file else [""]))
-
-
-def _prompt(flow: Flow, step: WorkflowStep, state: FlowState) -> ProductPrompt:
-    match step.step:
-        case StepKind.ADJUDICATE:
-            return judge_prompt(flow, step, state, (), 1)
-        case StepKind.GENERATE:
-            return draft_prompt(flow, step, state, 1)
-        case _:
-            # There will be a work order, and the instructions about it count.
-            return revision_prompt(flow, step, state, "", "-", 1)

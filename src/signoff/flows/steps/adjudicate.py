@@ -30,7 +30,6 @@ from signoff.flows.model import (
     StepKind,
     Trigger,
     VerifyConfig,
-    WorkflowStep,
 )
 from signoff.flows.state import (
     NOT_CONVERGING,
@@ -218,7 +217,7 @@ class AdjudicateHandler(FlowHandler):
         if self._has_nothing_to_decide(critiques):
             ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
             return _noted(replace(by_rules(), by=POLICY_JUDGE), NOTHING_TO_DECIDE), {}
-        prompt = judge_prompt(self.flow, self.step, state, critiques, ctx.iteration)
+        prompt = self._prompt(state, critiques, ctx.iteration)
         # The same judge with the same material would only be paid to say the same again. The model
         # is part of the request: another one may decide otherwise.
         request = digest([self.agent, self.step.model, prompt.material])
@@ -243,6 +242,31 @@ class AdjudicateHandler(FlowHandler):
         # be checked against the findings once more.
         verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
         return verdict, {"answered": Append(answers)} if answers else {}
+
+    def planned_prompt(self, state: FlowState) -> ProductPrompt:
+        """Returns the prompt for a judge of no critiques."""
+        return self._prompt(state, (), 1)
+
+    def _prompt(
+        self, state: FlowState, critiques: Sequence[Critique], iteration: int
+    ) -> ProductPrompt:
+        flow, config = self.flow, self.flow.config.adjudication
+        return build_adjudicator_prompt(
+            goal=flow.goal.text,
+            artifact="" if state.has_files else state.artifact,
+            files=_disputed_files(state, critiques),
+            constraints=flow.constraints,
+            critiques=critiques,
+            block_on=config.block_on,
+            tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
+            instructions=config.instructions,
+            guidance=state.guidance,
+            known=earlier_findings(state.ledger, iteration, config.block_on),
+            held_back_by=held_back_by(state.adjudication, iteration, config.block_on),
+            disputed_sources=state.sources,
+            structured=flow.capabilities(self.agent).json_schema,
+            templates=flow.prompts,
+        )
 
     async def _ask(
         self,
@@ -394,33 +418,6 @@ DISPUTES: Mapping[Trigger, Callable[..., Dispute | None]] = {
     "conflicting_criticals": _conflicting_criticals,
 }
 """What makes a human decide after a verdict, by its name in `triggers:`; the first one counts."""
-
-
-def judge_prompt(
-    flow: Flow,
-    step: WorkflowStep,
-    state: FlowState,
-    critiques: Sequence[Critique],
-    iteration: int,
-) -> ProductPrompt:
-    """Returns the prompt for the judge of a step."""
-    config = flow.config.adjudication
-    return build_adjudicator_prompt(
-        goal=flow.goal.text,
-        artifact="" if state.has_files else state.artifact,
-        files=_disputed_files(state, critiques),
-        constraints=flow.constraints,
-        critiques=critiques,
-        block_on=config.block_on,
-        tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
-        instructions=config.instructions,
-        guidance=state.guidance,
-        known=earlier_findings(state.ledger, iteration, config.block_on),
-        held_back_by=held_back_by(state.adjudication, iteration, config.block_on),
-        disputed_sources=state.sources,
-        structured=flow.capabilities(flow.agent(step)).json_schema,
-        templates=flow.prompts,
-    )
 
 
 def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[ShownFile]:

@@ -29,7 +29,6 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import SIGN_OFF, Choice, Request, Response
 from signoff.errors import AgentBadOutput
 from signoff.flows.end_view import stored_path
-from signoff.flows.model import Flow, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, keep_answer, read, report_warnings
 from signoff.flows.steps.critique import AT_ONCE
 from signoff.flows.steps.handler import FlowHandler, StepResult
@@ -66,7 +65,85 @@ BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 
 
 @dataclass(frozen=True)
-class RefineHandler(FlowHandler):
+class AuthorHandler(FlowHandler):
+    """The handler of a step whose agent writes."""
+
+    def author_prompt(
+        self,
+        state: FlowState,
+        previous: str,
+        bill_of_work: str,
+        iteration: int,
+        feedback: str | None = None,
+    ) -> ProductPrompt:
+        """Returns the prompt for an agent that writes the whole text, full or brief."""
+        flow = self.flow
+        if self.step.prompt == "brief":
+            return brief_prompt(
+                goal=flow.goal.text,
+                sources=state.source(),
+                bill_of_work=bill_of_work,
+                guidance=state.guidance,
+                feedback=feedback or "",
+                templates=flow.prompts,
+            )
+        done = already_applied(state)
+        return build_generator_prompt(
+            goal=flow.goal.text,
+            sources=state.source(),
+            constraints=flow.constraints,
+            previous=previous,
+            bill_of_work=bill_of_work,
+            guidance=state.guidance,
+            feedback=feedback or "",
+            iteration=iteration,
+            already_applied=done,
+            findings=() if done else findings_to_fix(state, flow.by_id, bill_of_work),
+            approved=approved_sections(state),
+            templates=flow.prompts,
+        )
+
+
+@dataclass(frozen=True)
+class GenerateHandler(AuthorHandler):
+    """The handler of a generate step."""
+
+    async def perform(self, ctx: StepContext) -> StepResult:
+        """Asks for the artifact and discards all reviews of an earlier one."""
+        state = FlowState(ctx.step_state)
+        sources = ctx.step_state.get("sources")
+        update: dict[str, Any] = {}
+        if sources is None:
+            sources = await gather(ctx, self.flow)
+        gathered = FlowState({**state.raw, "sources": sources})
+        prompt = self._prompt(gathered, ctx.iteration, ctx.feedback)
+        reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
+        update |= {
+            # A new text has no reviews: findings of the old one stay in the ledger, but its
+            # critiques must not reach a judge of this one.
+            **NOTHING_REVIEWED,
+            "artifact": checked_artifact(reply.text),
+            "artifact_path": self.artifact_path("artifact", ctx.iteration),
+            "sources": sources,
+            **self.record(agent=self.agent),
+            **(carried_out(state, changed=True) if state.adjudication else {}),
+        }
+        return Outcome.OK, update
+
+    def planned_prompt(self, state: FlowState) -> ProductPrompt:
+        """Returns the prompt of the first draft."""
+        return self._prompt(state, 1)
+
+    def _prompt(
+        self, state: FlowState, iteration: int, feedback: str | None = None
+    ) -> ProductPrompt:
+        verdict = state.adjudication
+        bill = verdict.bill_of_work if verdict else ""
+        return self.author_prompt(state, state.artifact, bill, iteration, feedback)
+
+
+@dataclass(frozen=True)
+class RefineHandler(AuthorHandler):
     """The handler of a refine step."""
 
     filename: str = FILE
@@ -78,7 +155,7 @@ class RefineHandler(FlowHandler):
         """Returns the artifact with as much of the work order done as possible."""
         state = FlowState(ctx.step_state)
         if state.has_files:
-            update = await refine_files(self, ctx, state)
+            update = await self._refine_files(ctx, state)
         else:
             update = await self.refine(ctx, state)
         if self.step.loop_to is not None:
@@ -128,17 +205,59 @@ class RefineHandler(FlowHandler):
         warnings = [*_skipped(applied), *([f"the refinement {problem}"] if problem else [])]
         return update | report_warnings(ctx, warnings)
 
+    async def _refine_files(self, ctx: StepContext, state: FlowState) -> dict[str, Any]:
+        """Returns the update with every file fixed that has a pursued finding."""
+        paths = _to_fix(state)
+
+        async def fix(inner: StepContext, path: str) -> dict[str, Any]:
+            name = PurePosixPath(stored_path(path)).name
+            update = await replace(self, filename=name, path=path).refine(
+                inner, file_state(state, path)
+            )
+            return {
+                "text": update["artifact"],
+                "record": update["step"],
+                "human": list(update.get("human", ())),
+                "remarks": [
+                    {**each, "text": f"{path}: {each['text']}"} for each in _remarks(update)
+                ],
+            }
+
+        # Files are independent: a fix of one must not wait for another, or fail with it.
+        results = await ctx.map(paths, fix, key="fix", concurrency=AT_ONCE)
+        files = {**state.files, **{p: r["text"] for p, r in zip(paths, results, strict=True)}}
+        records = [{**r["record"], "path": p} for p, r in zip(paths, results, strict=True)]
+        hunks = [{**hunk, "path": r["path"]} for r in records for hunk in r["hunks"]]
+        update = {
+            "files": files,
+            **self.record(
+                agent=next((r["agent"] for r in records if r["agent"]), ""),
+                mode=self.step.mode,
+                applied=[each for r in records for each in r["applied"]],
+                unmatched=[each for r in records for each in r["unmatched"]],
+                hunks=hunks,
+                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
+                problem="; ".join(f"{r['path']}: {r['problem']}" for r in records if r["problem"]),
+            ),
+            **carried_out(state, changed=files != state.files),
+            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
+        }
+        for key in ("human", "remarks"):
+            if entries := [each for result in results for each in result[key]]:
+                update[key] = Append(entries)
+        for warning in _remarks(update):
+            # Views leave out what single items report, as there may be hundreds.
+            ctx.progress(warning["text"])
+        return update
+
     async def _revise(
         self, ctx: StepContext, state: FlowState, text: str, bill: str
     ) -> tuple[str, str, dict[str, Any]]:
         """Returns the revised text, what is wrong with it, and the update with a human's answer."""
-        by_file = not writes_text(self.flow, self.step)
         working_copy: dict[str, Any] = {}
-        if by_file:
+        if not self.writes_text:
             working_copy = {"files": {self.filename: text}, "edit": True}
-        prompt = revision_prompt(
-            self.flow, self.step, state, text, bill, ctx.iteration, ctx.feedback, self.filename
-        )
+        prompt = self._prompt(state, text, bill, ctx.iteration, ctx.feedback)
         # Not `== "escalate"`: recorded flows have other values, from before steps were checked.
         escalates = self.step.on_invalid != "continue"
         # A file is edited in a working copy, which exists only for this call. The text of the run
@@ -164,7 +283,7 @@ class RefineHandler(FlowHandler):
         if checked.answer.value == ACCEPT:
             return revised, problem, update
         if checked.answer.value == REGENERATE:
-            prompt = author_prompt(self.flow, self.step, state, text, bill, ctx.iteration, problem)
+            prompt = self.author_prompt(state, text, bill, ctx.iteration, problem)
             options = {"about": self._about, **self.call_options}
             reply = await ctx.ask(self.agent, prompt, key="refine", **options)
             return checked_artifact(reply.text, text), "", update
@@ -181,7 +300,37 @@ class RefineHandler(FlowHandler):
     @property
     def _writes_blind(self) -> bool:
         """Whether the agent writes the whole text without seeing the current one."""
-        return writes_text(self.flow, self.step) and self.step.prompt == "brief"
+        return self.writes_text and self.step.prompt == "brief"
+
+    @property
+    def writes_text(self) -> bool:
+        """Whether the agent writes the text again instead of editing a file."""
+        return self.step.mode == "rewrite" or not self.flow.capabilities(self.agent).edits_files
+
+    def planned_prompt(self, state: FlowState) -> ProductPrompt:
+        """Returns the prompt of the first fix: the instructions about a work order count."""
+        return self._prompt(state, "", "-", 1)
+
+    def _prompt(
+        self, state: FlowState, text: str, bill: str, iteration: int, feedback: str | None = None
+    ) -> ProductPrompt:
+        """Returns the prompt for an agent that edits a file, or writes the text."""
+        flow = self.flow
+        if self.writes_text:
+            return self.author_prompt(state, text, bill, iteration, feedback)
+        return build_refinement_prompt(
+            filename=self.filename,
+            bill_of_work=bill,
+            goal=flow.goal.text,
+            guidance=state.guidance,
+            feedback=feedback or "",
+            constraints=flow.constraints,
+            findings=findings_to_fix(state, flow.by_id, bill),
+            approved=approved_sections(state),
+            unchanged_before=state.unchanged,
+            sources=state.source(),
+            templates=flow.prompts,
+        )
 
     def _read(self, ctx: StepContext, before: str, reply: Reply) -> str:
         """Returns the revised text; raises what is wrong with it."""
@@ -240,39 +389,6 @@ class RefineHandler(FlowHandler):
         return Choice(ProductPrompt(prompt), options, question_id="validation_failed", shown=shown)
 
 
-def revision_prompt(
-    flow: Flow,
-    step: WorkflowStep,
-    state: FlowState,
-    text: str,
-    bill: str,
-    iteration: int,
-    feedback: str | None = None,
-    filename: str = FILE,
-) -> ProductPrompt:
-    """Returns the prompt of a refine step, for an agent that edits a file or writes the text."""
-    if writes_text(flow, step):
-        return author_prompt(flow, step, state, text, bill, iteration, feedback)
-    return build_refinement_prompt(
-        filename=filename,
-        bill_of_work=bill,
-        goal=flow.goal.text,
-        guidance=state.guidance,
-        feedback=feedback or "",
-        constraints=flow.constraints,
-        findings=findings_to_fix(state, flow.by_id, bill),
-        approved=approved_sections(state),
-        unchanged_before=state.unchanged,
-        sources=state.source(),
-        templates=flow.prompts,
-    )
-
-
-def writes_text(flow: Flow, step: WorkflowStep) -> bool:
-    """Tells whether a refine step has the text written again instead of a file edited."""
-    return step.mode == "rewrite" or not flow.capabilities(flow.agent(step)).edits_files
-
-
 def _skipped(applied: EditResult) -> list[str]:
     """Returns which literal edits were left to the agent, and why."""
     return [
@@ -284,52 +400,6 @@ def _skipped(applied: EditResult) -> list[str]:
 def _lines(text: str) -> list[tuple[str, list[str]]]:
     """Returns the indentation and the words of each line, which a fix may be about."""
     return [(line[: -len(line.lstrip())], line.split()) for line in text.strip().split("\n")]
-
-
-async def refine_files(
-    handler: RefineHandler, ctx: StepContext, state: FlowState
-) -> dict[str, Any]:
-    """Returns the update with every file fixed that has a pursued finding."""
-    paths = _to_fix(state)
-
-    async def fix(inner: StepContext, path: str) -> dict[str, Any]:
-        name = PurePosixPath(stored_path(path)).name
-        update = await replace(handler, filename=name, path=path).refine(
-            inner, file_state(state, path)
-        )
-        return {
-            "text": update["artifact"],
-            "record": update["step"],
-            "human": list(update.get("human", ())),
-            "remarks": [{**each, "text": f"{path}: {each['text']}"} for each in _remarks(update)],
-        }
-
-    # Files are independent of each other: a fix of one must not wait for, or fail with, another.
-    results = await ctx.map(paths, fix, key="fix", concurrency=AT_ONCE)
-    files = {**state.files, **{p: r["text"] for p, r in zip(paths, results, strict=True)}}
-    records = [{**r["record"], "path": p} for p, r in zip(paths, results, strict=True)]
-    hunks = [{**hunk, "path": r["path"]} for r in records for hunk in r["hunks"]]
-    update = {
-        "files": files,
-        **handler.record(
-            agent=next((r["agent"] for r in records if r["agent"]), ""),
-            mode=handler.step.mode,
-            applied=[each for r in records for each in r["applied"]],
-            unmatched=[each for r in records for each in r["unmatched"]],
-            hunks=hunks,
-            unclaimed=sum(hunk["issue"] is None for hunk in hunks),
-            problem="; ".join(f"{r['path']}: {r['problem']}" for r in records if r["problem"]),
-        ),
-        **carried_out(state, changed=files != state.files),
-        "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
-    }
-    for key in ("human", "remarks"):
-        if entries := [each for result in results for each in result[key]]:
-            update[key] = Append(entries)
-    for warning in _remarks(update):
-        # Views leave out what single items report, as there may be hundreds.
-        ctx.progress(warning["text"])
-    return update
 
 
 def file_state(state: FlowState, path: str) -> FlowState:
@@ -388,78 +458,6 @@ def _remarks(update: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 MOST_CHARACTERS = 8_000_000
 """A longer artifact is treated as an error of the agent."""
-
-
-@dataclass(frozen=True)
-class GenerateHandler(FlowHandler):
-    """The handler of a generate step."""
-
-    async def perform(self, ctx: StepContext) -> StepResult:
-        """Asks for the artifact and discards all reviews of an earlier one."""
-        state = FlowState(ctx.step_state)
-        sources = ctx.step_state.get("sources")
-        update: dict[str, Any] = {}
-        if sources is None:
-            sources = await gather(ctx, self.flow)
-        gathered = FlowState({**state.raw, "sources": sources})
-        prompt = draft_prompt(self.flow, self.step, gathered, ctx.iteration, ctx.feedback)
-        reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
-        update |= {
-            # A new text has no reviews: findings of the old one stay in the ledger, but its
-            # critiques must not reach a judge of this one.
-            **NOTHING_REVIEWED,
-            "artifact": checked_artifact(reply.text),
-            "artifact_path": self.artifact_path("artifact", ctx.iteration),
-            "sources": sources,
-            **self.record(agent=self.agent),
-            **(carried_out(state, changed=True) if state.adjudication else {}),
-        }
-        return Outcome.OK, update
-
-
-def draft_prompt(
-    flow: Flow, step: WorkflowStep, state: FlowState, iteration: int, feedback: str | None = None
-) -> ProductPrompt:
-    """Returns the prompt of a generate step."""
-    verdict = state.adjudication
-    bill = verdict.bill_of_work if verdict else ""
-    return author_prompt(flow, step, state, state.artifact, bill, iteration, feedback)
-
-
-def author_prompt(
-    flow: Flow,
-    step: WorkflowStep,
-    state: FlowState,
-    previous: str,
-    bill_of_work: str,
-    iteration: int,
-    feedback: str | None = None,
-) -> ProductPrompt:
-    """Returns the prompt for an agent that writes the whole text, full or brief."""
-    if step.prompt == "brief":
-        return brief_prompt(
-            goal=flow.goal.text,
-            sources=state.source(),
-            bill_of_work=bill_of_work,
-            guidance=state.guidance,
-            feedback=feedback or "",
-            templates=flow.prompts,
-        )
-    done = already_applied(state)
-    return build_generator_prompt(
-        goal=flow.goal.text,
-        sources=state.source(),
-        constraints=flow.constraints,
-        previous=previous,
-        bill_of_work=bill_of_work,
-        guidance=state.guidance,
-        feedback=feedback or "",
-        iteration=iteration,
-        already_applied=done,
-        findings=() if done else findings_to_fix(state, flow.by_id, bill_of_work),
-        approved=approved_sections(state),
-        templates=flow.prompts,
-    )
 
 
 def checked_artifact(text: str, before: str = "") -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.flows.coverage import file_coverage
 from signoff.flows.model import Flow, StepKind, WorkflowStep
@@ -48,6 +49,10 @@ class FlowHandler(ABC):
     @abstractmethod
     async def perform(self, ctx: StepContext) -> StepResult:
         """Does the work of the step."""
+
+    def planned_prompt(self, _state: FlowState) -> ProductPrompt:
+        """Returns the prompt of the first round, for a plan; empty if no single agent is asked."""
+        return ProductPrompt("")
 
     @property
     def agent(self) -> str:
