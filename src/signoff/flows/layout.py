@@ -218,10 +218,6 @@ def _marked(hunk: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**hunk, "unclaimed": True} if hunk["issue"] is None else hunk
 
 
-def _critiques(work: FinishedStep, _record: Mapping[str, Any]) -> StepView:
-    return _critique_view(work, (work.state.get("critiques_by_step") or {}).get(work.step, ()))
-
-
 def _critique_view(work: FinishedStep, critiques: Sequence[Mapping[str, Any]]) -> StepView:
     files: dict[str, bytes] = {}
     lines = []
@@ -295,7 +291,9 @@ def _verdict(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
 
 _VIEWS: Mapping[str, Callable[[FinishedStep, Mapping[str, Any]], StepView]] = {
     "generate": _artifact,
-    "critique": _critiques,
+    "critique": lambda work, _record: _critique_view(
+        work, (work.state.get("critiques_by_step") or {}).get(work.step, ())
+    ),
     "adjudicate": _verdict,
     "refine": _artifact,
 }

@@ -29,6 +29,12 @@ JOBS = {
     StepKind.ADJUDICATE: AgentJob.JUDGE,
 }
 """What the agents of each kind of step do."""
+SETTINGS = {
+    StepKind.CRITIQUE: ("execution",),
+    StepKind.ADJUDICATE: ("scope",),
+    StepKind.REFINE: ("mode", "loop_to"),
+}
+"""The keys of each kind of step that a plan shows."""
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
 
 
@@ -66,13 +72,10 @@ class PlannedStep:
     @property
     def retries(self) -> int:
         """Further calls in one round, at most: answers that are sent back to be corrected."""
-        match self.step.step:
-            case StepKind.GENERATE | StepKind.SIGN_OFF:
-                return 0
-            case StepKind.REFINE:
-                return self.step.validation_retries
-            case _:
-                return len(self.calls)
+        if self.step.step is StepKind.REFINE:
+            return self.step.validation_retries
+        corrected = (StepKind.CRITIQUE, StepKind.ADJUDICATE)
+        return len(self.calls) if self.step.step in corrected else 0
 
     @property
     def agents(self) -> list[str]:
@@ -82,17 +85,10 @@ class PlannedStep:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings that only steps of this kind have."""
-        step = self.step
-        match step.step:
-            case StepKind.CRITIQUE:
-                constraints = list(dict.fromkeys(call.constraint for call in self.calls))
-                return {"execution": step.execution, "constraints": constraints}
-            case StepKind.ADJUDICATE:
-                return {"scope": step.scope}
-            case StepKind.REFINE:
-                return {"mode": step.mode, "loop_to": step.loop_to}
-            case _:
-                return {}
+        shown = {name: getattr(self.step, name) for name in SETTINGS.get(self.step.step, ())}
+        if self.step.step is StepKind.CRITIQUE:
+            shown["constraints"] = list(dict.fromkeys(call.constraint for call in self.calls))
+        return shown
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
