@@ -32,6 +32,7 @@ from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
+from signoff.flows import sections, validation
 from signoff.flows.constraint_file import ConstraintLookup
 from signoff.flows.model import (
     AdjudicationConfig,
@@ -48,35 +49,18 @@ from signoff.flows.model import (
     owners,
     with_ids,
 )
-from signoff.flows.sections import (
-    AgentName,
-    ConstraintConfig,
-    FlowSection,
-    Goal,
-    Many,
-    SeverityName,
-    Some,
-    Text,
-)
-from signoff.flows.validation import (
-    flow_mistakes,
-    flow_warnings,
-    unable_reviewers,
-    unable_writers,
-    unknown_agents,
-)
 from signoff.review.constraint import Constraint, ConstraintBehavior
 from signoff.review.prompts import read_templates
 
 
-class GoalFile(Goal):
+class GoalFile(sections.Goal):
     """What to write, and the material for it."""
 
     version: Literal[1] = Field(1, description="1")
     """The version of the file format."""
 
 
-def load_goal(path: Path | str) -> Goal:
+def load_goal(path: Path | str) -> sections.Goal:
     """Returns the goal of a file, or of a folder that contains one; raises `InvalidWorkflow`."""
     problems: list[Problem] = []
     goal = read_goal(Path(path), problems)
@@ -85,7 +69,7 @@ def load_goal(path: Path | str) -> Goal:
     return goal
 
 
-def read_goal(path: Path, problems: list[Problem]) -> Goal | None:
+def read_goal(path: Path, problems: list[Problem]) -> sections.Goal | None:
     """Returns the goal of a file or a folder; None after adding to `problems`."""
     if path.is_dir():
         return _goal_of_folder(path, problems)
@@ -95,10 +79,10 @@ def read_goal(path: Path, problems: list[Problem]) -> Goal | None:
     text = read_text(path, problems)
     if text is not None and not text.strip():
         problems.append(Problem(display_path(path), "is empty", "write the goal into it"))
-    return Goal(goal=text) if text and text.strip() else None
+    return sections.Goal(goal=text) if text and text.strip() else None
 
 
-def _goal_of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
+def _goal_of_folder(folder: Path, problems: list[Problem]) -> sections.Goal | None:
     names = [name for name in ("goal.yaml", "goal.yml", "goal.md") if (folder / name).is_file()]
     if not names:
         problems.append(Problem(display_path(folder), "contains no goal.yaml and no goal.md"))
@@ -106,7 +90,7 @@ def _goal_of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
     return read_goal(folder / names[0], problems)
 
 
-def _goal_of_mapping(file: SourceFile, problems: list[Problem]) -> Goal | None:
+def _goal_of_mapping(file: SourceFile, problems: list[Problem]) -> sections.Goal | None:
     document = file.mapping(problems, "fields", VERSION)
     if document is None:
         return None
@@ -116,7 +100,7 @@ def _goal_of_mapping(file: SourceFile, problems: list[Problem]) -> Goal | None:
         found = [mistake.problem(document.at) for mistake in mistakes_of(error, GoalFile)]
         problems.extend(sorted(found, key=line_of))
         return None
-    return Goal(goal=goal.goal, source=goal.source)
+    return sections.Goal(goal=goal.goal, source=goal.source)
 
 
 _TRIES = 5
@@ -128,7 +112,7 @@ class ReadFlow:
     """A flow with everything that its file refers to."""
 
     config: GenflowConfig
-    goal: Goal | None
+    goal: sections.Goal | None
     """From the goal file, otherwise from the flow file; None if neither has one."""
     constraints: tuple[Constraint, ...]
     """In the order of definition."""
@@ -166,14 +150,14 @@ def read_flow(
         if config.prompts is not None:
             prompts = read_templates(config.prompts, folders[::-1], document.at, problems)
         # Some rules need the constraints. They would report nonsense about a flow in doubt.
-        found = flow_mistakes(config, constraints) if not problems else []
-        found += unknown_agents(config, constraints, known)
-        found += unable_writers(config, agents or {}, default_agent)
-        found += unable_reviewers(config, constraints, agents or {})
+        found = validation.flow_mistakes(config, constraints) if not problems else []
+        found += validation.unknown_agents(config, constraints, known)
+        found += validation.unable_writers(config, agents or {}, default_agent)
+        found += validation.unable_reviewers(config, constraints, agents or {})
         problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
         raise InvalidWorkflow(file.name, problems)
-    warnings.extend(m.problem(document.at) for m in flow_warnings(config, constraints))
+    warnings.extend(m.problem(document.at) for m in validation.flow_warnings(config, constraints))
     texts = tuple(str(each) for each in warnings)
     return ReadFlow(config, goal_in_file or config.goal, tuple(constraints), prompts, texts)
 
@@ -296,7 +280,7 @@ def _parsed(
     except ValidationError as error:
         return None, mistakes_of(error, form)
     config = file.config()
-    return config, [*file.disagreements(), *flow_mistakes(config)]
+    return config, [*file.disagreements(), *validation.flow_mistakes(config)]
 
 
 def _remainder(
@@ -374,20 +358,22 @@ POLICIES: Mapping[PolicyName, tuple[Severity, ...]] = {
 
 TRIGGERS = ", ".join(get_args(Trigger))
 TriggerName = Annotated[Trigger, Field(description=f"one of: {TRIGGERS}")]
-Triggers = Annotated[Many[TriggerName] | None, Field(description=f"a list of: {TRIGGERS}")]
+Triggers = Annotated[sections.Many[TriggerName] | None, Field(description=f"a list of: {TRIGGERS}")]
 Policy = Annotated[PolicyName | None, Field(description=f"one of: {', '.join(POLICIES)}")]
 
 
-class ApprovalSection(FlowSection):
+class ApprovalSection(sections.FlowSection):
     """Which findings keep a text from passing."""
 
-    block_on: Many[SeverityName] | None = Field(None, description=f"a list of: {SEVERITIES}")
+    block_on: sections.Many[sections.SeverityName] | None = Field(
+        None, description=f"a list of: {SEVERITIES}"
+    )
     """Severities that block."""
     policy: Policy = None
     """The same by a name."""
 
 
-class EscalationSection(FlowSection):
+class EscalationSection(sections.FlowSection):
     """When a human is asked."""
 
     triggers: Triggers = None
@@ -398,22 +384,22 @@ class EscalationSection(FlowSection):
     """Who may answer open questions about findings."""
 
 
-class AdjudicationSection(FlowSection):
+class AdjudicationSection(sections.FlowSection):
     """What a judge applies."""
 
     approval: ApprovalSection = Field(default_factory=ApprovalSection.model_construct)
     """Which findings keep a text from passing."""
     escalation: EscalationSection = Field(default_factory=EscalationSection.model_construct)
     """When a human is asked."""
-    tensions: Many[Tension] = Field(
+    tensions: sections.Many[Tension] = Field(
         (), description="a list of {axis, guidance, winner_on_conflict}"
     )
     """Goals that conflict."""
-    instructions: Text | None = Field(None, description="a text")
+    instructions: sections.Text | None = Field(None, description="a text")
     """Further instructions for the judge."""
 
 
-class TerminationSection(FlowSection):
+class TerminationSection(sections.FlowSection):
     """Other names for `adjudication.approval.policy` and `adjudication.escalation.triggers`."""
 
     approve_when: Policy = None
@@ -503,7 +489,7 @@ class FlowFile(AnyFlowFile):
         "phases": "only files without `workflow` have it"
     }
 
-    workflow: Some[
+    workflow: sections.Some[
         Annotated[
             WorkflowStep,
             Field(description="a mapping with step: generate, critique, adjudicate or refine"),
@@ -527,16 +513,16 @@ KEEP_ALL = ConstraintBehavior(dict.fromkeys(Severity, IssueBehavior.CONTINUE))
 """The loop has approval policies instead of behaviors: every issue reaches the judge."""
 
 
-class PhaseSection(FlowSection):
+class PhaseSection(sections.FlowSection):
     """The agent of a phase."""
 
-    agent: AgentName | None = Field(None, description="an agent's name")
+    agent: sections.AgentName | None = Field(None, description="an agent's name")
     """The agent; without one, the default agent."""
     model: ModelName = None
     """The model that the agent uses."""
 
 
-class CritiquePhaseSection(FlowSection):
+class CritiquePhaseSection(sections.FlowSection):
     """How the critics work."""
 
     pattern: Literal["parallel", "sequential"] = "parallel"
@@ -556,7 +542,7 @@ class RefinePhaseSection(PhaseSection):
     """By how much an edit may change the number of words."""
 
 
-class PhasesSection(FlowSection):
+class PhasesSection(sections.FlowSection):
     """The four phases."""
 
     generate: PhaseSection = Field(default_factory=PhaseSection.model_construct)
@@ -619,7 +605,7 @@ class GenloopFile(AnyFlowFile):
         plateau = self.adjudication.escalation.thrash_threshold + 2
         return ConvergenceConfig(plateau=plateau, oscillation=2, only_new=4, action="escalate")
 
-    def _routed(self) -> ConstraintConfig:
+    def _routed(self) -> sections.ConstraintConfig:
         routing = self.constraints.routing
         agents = routing.default_agents or tuple(PROGRAMS)
         routed = routing.model_copy(update={"default_agents": agents})

@@ -10,16 +10,7 @@ import click
 from signoff.app.answering import current_user
 from signoff.app.history import events_of, find_finding, find_run_or_finding
 from signoff.app.project import Project
-from signoff.cli.options import (
-    CliCommand,
-    Group,
-    complete_run,
-    debug_option,
-    json_option,
-    open_here,
-    output,
-    output_options,
-)
+from signoff.cli import options
 from signoff.cli.output import Output
 from signoff.cli.text import one_line
 from signoff.core.words import FindingStatus
@@ -43,16 +34,16 @@ flow; whatever it leaves out stays as it was in the run. A whole flow file works
 """
 
 
-@click.group(cls=Group, epilog=_EPILOG)
+@click.group(cls=options.Group, epilog=_EPILOG)
 def policy() -> None:
     """Explain findings, or replay a run with another policy."""
 
 
 @policy.command()
-@click.argument("run", metavar="RUN|FINDING", shell_complete=complete_run)
+@click.argument("run", metavar="RUN|FINDING", shell_complete=options.complete_run)
 @click.argument("finding", required=False)
-@json_option
-@debug_option
+@options.json_option
+@options.debug_option
 def explain(run: str, finding: str | None, as_json: bool) -> None:
     """Show what set the behavior of a finding, or list all.
 
@@ -60,8 +51,8 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     latest round that has it counts. Without a RUN, the newest one that knows the finding counts.
     """
 
-    out = output(as_json)
-    with open_here() as project:
+    out = options.output(as_json)
+    with options.open_here() as project:
         row, found = find_run_or_finding(project, run)
         if found is not None:
             finding = found.id
@@ -76,7 +67,7 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
 
 
 @policy.command()
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run", shell_complete=options.complete_run)
 @click.option(
     "--policy",
     "file",
@@ -84,16 +75,16 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The file with the other policy.",
 )
-@json_option
-@debug_option
+@options.json_option
+@options.debug_option
 def replay(run: str, file: Path, as_json: bool) -> None:
     """Replay RUN with another policy, without any call.
 
     The behavior of every finding is determined again and compared with the recorded one.
     """
 
-    out = output(as_json)
-    with open_here() as project:
+    out = options.output(as_json)
+    with options.open_here() as project:
         replayed = recorded_runs.replay(recorded_run(project, run), file)
     out.json(replayed.to_json()) if as_json else _print_replay(replayed, out)
 
@@ -182,7 +173,7 @@ def _print_replay(replayed: Replay, out: Output) -> None:
         out.line("the run would not have diverged")
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=options.CliCommand)
 @click.argument("finding")
 @click.option("--why", required=True, metavar="TEXT", help="The reason, which is recorded.")
 @click.option(
@@ -190,9 +181,9 @@ def _print_replay(replayed: Replay, out: Output) -> None:
 )
 @click.option("--in", "files", metavar="GLOB", help="With --all-like, only in these files.")
 @click.option("--until", metavar="DATE", help="The last day on which it holds, as 2026-12-31.")
-@click.option("--run", "run", metavar="RUN", shell_complete=complete_run,
+@click.option("--run", "run", metavar="RUN", shell_complete=options.complete_run,
               help="The run that found it; the latest one that knows it by default.")  # fmt: skip
-@output_options
+@options.output_options
 def dismiss(
     finding: str,
     why: str,
@@ -220,7 +211,7 @@ def dismiss(
     today = date.today()  # noqa: DTZ011  # the user's own calendar
     if until is not None:
         _check_day(until, today)
-    with open_here() as project:
+    with options.open_here() as project:
         row, _, found = find_finding(project, finding, run)
         if all_like and not found.rule:
             raise UsageError(f"finding {found.id} names no rule; dismiss it without --all-like")

@@ -45,20 +45,12 @@ from signoff.flows.state import (
     with_best,
     with_round,
 )
+from signoff.flows.steps import sign_off
 from signoff.flows.steps.authors import bill_of, dismissed_names
 from signoff.flows.steps.critic import Verifier, second_look
 from signoff.flows.steps.critique import Reading, format_issues, undecided
 from signoff.flows.steps.handler import REASON, FlowHandler, StepResult
-from signoff.flows.steps.sign_off import (
-    ask_about_findings,
-    at_limit,
-    finding_lines,
-    findings_material,
-    judging_material,
-    note_warnings,
-    save_result,
-    sign_off_material,
-)
+from signoff.review import policy
 from signoff.review.artifact import locate
 from signoff.review.critique import (
     Adjudication,
@@ -71,16 +63,6 @@ from signoff.review.critique import (
 from signoff.review.finding import blocking_first
 from signoff.review.findings import Finding, Ledger, with_not_reported
 from signoff.review.parsing import parse_adjudication
-from signoff.review.policy import (
-    LoopProgress,
-    check_approval,
-    check_verdict,
-    conflicting_criticals,
-    find_stop_reason,
-    for_judge,
-    policy_judge,
-    to_fix_in_a_row,
-)
 from signoff.review.prompt_text import earlier_findings, flat, held_back_by
 from signoff.review.prompts import build_adjudicator_prompt
 from signoff.review.reply_text import Material
@@ -105,7 +87,7 @@ class AdjudicateHandler(FlowHandler):
         warnings: list[str] = []
         if self._ends_run(judged):
             block_on = self.flow.config.adjudication.block_on
-            judged = check_approval(judged, _decided(state, judged), block_on)
+            judged = policy.check_approval(judged, _decided(state, judged), block_on)
             if UNREVIEWED in judged.notes:
                 # Files that no constraint is about can pass without that setting.
                 allows = self.flow.config.allow_unreviewed
@@ -138,7 +120,7 @@ class AdjudicateHandler(FlowHandler):
 
     async def _decide(self, ctx: StepContext) -> tuple[Adjudication, dict[str, Any]]:
         """Returns the verdict on the critiques in scope, and on what had to be read before it."""
-        critiques = for_judge(get_critiques_for_scope(ctx.step_state, self.step.scope))
+        critiques = policy.for_judge(get_critiques_for_scope(ctx.step_state, self.step.scope))
         update: dict[str, Any] = {}
         to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
         if self.flow.finishes(self.step) and not self._blocked(to_decide):
@@ -196,9 +178,11 @@ class AdjudicateHandler(FlowHandler):
         """Saves the artifact if the run ends with this approval; returns the update."""
         if self.flow.finishes(self.step):
             if self.flow.is_signed_off(self.step):
-                return note_warnings(warnings)
-            return await save_result(ctx, self.flow, state, warnings)
-        if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
+                return sign_off.note_warnings(warnings)
+            return await sign_off.save_result(ctx, self.flow, state, warnings)
+        if not (
+            self.flow.starts_round_on_approval(self.step) and sign_off.at_limit(ctx, self.flow)
+        ):
             return {}
         why = f"{count(ctx.iteration, 'round')}; a pass by {self.step.id!r} does not end the run"
         return {REASON: why}
@@ -208,7 +192,9 @@ class AdjudicateHandler(FlowHandler):
     ) -> tuple[Adjudication, dict[str, Any]]:
         """Returns the verdict on some critiques, and the update that keeps the judge's answer."""
         block_on = self.flow.config.adjudication.block_on
-        by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
+        by_rules = partial(
+            policy.policy_judge, critiques, iteration=ctx.iteration, block_on=block_on
+        )
         if self.agent == POLICY_JUDGE:
             return replace(by_rules(), by=POLICY_JUDGE), {}
         if self.flow.capabilities(self.agent).answered_by_human:
@@ -232,7 +218,9 @@ class AdjudicateHandler(FlowHandler):
                 return _noted(replace(by_rules(), by=POLICY_JUDGE), note), {}
             verdict = asked
             answers.append({"request": request, "answer": verdict.to_json()})
-        verdict = check_verdict(replace(verdict, by=verdict.by or self.agent), critiques, block_on)
+        verdict = policy.check_verdict(
+            replace(verdict, by=verdict.by or self.agent), critiques, block_on
+        )
         # Without an agent that confirms findings, the judge itself is asked again.
         confirming = self.flow.config.verify or VerifyConfig(agent=self.agent)
         verifier = Verifier(self.flow, state, confirming)
@@ -240,7 +228,9 @@ class AdjudicateHandler(FlowHandler):
         answers += more
         # A dismissal that was taken back may turn an approval into a rewrite, so the verdict has to
         # be checked against the findings once more.
-        verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
+        verdict = (
+            policy.check_verdict(looked, critiques, block_on) if looked != verdict else verdict
+        )
         return verdict, {"answered": Append(answers)} if answers else {}
 
     def planned_prompt(self, state: FlowState) -> ProductPrompt:
@@ -314,8 +304,10 @@ class AdjudicateHandler(FlowHandler):
         )
         ids = dict.fromkeys(i.finding_id for each in critiques for i in each.issues)
         known = state.ledger.findings
-        listed = finding_lines(state.content, [known[each] for each in ids if each in known])
-        shown = {"findings": listed, **findings_material(self.flow, state, ids)}
+        listed = sign_off.finding_lines(
+            state.content, [known[each] for each in ids if each in known]
+        )
+        shown = {"findings": listed, **sign_off.findings_material(self.flow, state, ids)}
         return Choice(
             ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication", shown=shown
         )
@@ -327,8 +319,8 @@ class AdjudicateHandler(FlowHandler):
         state = FlowState(after(ctx.step_state, update))
         update = joined(update, await self._escalate(ctx, judged, state))
         unchanged = _judged_versions(state).get(self.step.id) == state.version
-        progress = LoopProgress(state.rounds, state.ledger, state.to_fix, unchanged)
-        stop = find_stop_reason(progress, self.flow.config.convergence.numbers)
+        progress = policy.LoopProgress(state.rounds, state.ledger, state.to_fix, unchanged)
+        stop = policy.find_stop_reason(progress, self.flow.config.convergence.numbers)
         update["judged_versions"] = {**_judged_versions(state), self.step.id: state.version}
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
@@ -345,7 +337,7 @@ class AdjudicateHandler(FlowHandler):
             dispute = find(config, judged, state) if trigger in config.triggers else None
             if dispute is not None:
                 asked = (dispute.question_id, dispute.question, dispute.findings)
-                update = await ask_about_findings(ctx, self.flow, state, *asked)
+                update = await sign_off.ask_about_findings(ctx, self.flow, state, *asked)
                 # The count starts again, or every later round would ask the same question.
                 return {**update, "to_fix": []} if trigger == "thrashing" else update
         return {}
@@ -365,7 +357,7 @@ class AdjudicateHandler(FlowHandler):
                 Option(STOP, description="end the run now; the best version is kept"),
             ],
             question_id=NOT_CONVERGING,
-            shown=findings_material(self.flow, state, [each.id for each in findings]),
+            shown=sign_off.findings_material(self.flow, state, [each.id for each in findings]),
         )
         answer = await ctx.wait(request, key=NOT_CONVERGING)
         if answer.value == CONTINUE:
@@ -386,7 +378,7 @@ def _thrashing(
     config: AdjudicationConfig, _judged: Adjudication, state: FlowState
 ) -> Dispute | None:
     findings = state.ledger.findings
-    in_a_row = to_fix_in_a_row(state.to_fix, config.thrash_threshold)
+    in_a_row = policy.to_fix_in_a_row(state.to_fix, config.thrash_threshold)
     # A human who has decided about a finding is not asked about it again, however often it returns.
     again = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
     stuck = sorted(again, key=blocking_first(config.block_on))
@@ -400,7 +392,7 @@ def _thrashing(
 def _conflicting_criticals(
     _config: AdjudicationConfig, judged: Adjudication, state: FlowState
 ) -> Dispute | None:
-    findings, conflicts = state.ledger.findings, conflicting_criticals(judged)
+    findings, conflicts = state.ledger.findings, policy.conflicting_criticals(judged)
     if all(d.finding_id in findings and findings[d.finding_id].decision for d in conflicts):
         return None
     lines = ["Critical findings contradict each other. Which should win?"]
@@ -428,7 +420,7 @@ def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[Sho
 
 def _format_findings(state: FlowState, findings: Sequence[Finding]) -> str:
     """Returns findings for a human, who cannot decide by their ids alone."""
-    return "\n".join(f"- {each}" for each in finding_lines(state.content, findings))
+    return "\n".join(f"- {each}" for each in sign_off.finding_lines(state.content, findings))
 
 
 def _decided(state: FlowState, judged: Adjudication) -> Ledger:
@@ -463,8 +455,8 @@ async def ask_human(
     block_on = flow.config.adjudication.block_on
     issues = _issues(critiques, block_on)
     shown = {
-        **sign_off_material(ctx, flow, state),
-        "rules": judging_material(flow, state, flow.by_id)["rules"],
+        **sign_off.sign_off_material(ctx, flow, state),
+        "rules": sign_off.judging_material(flow, state, flow.by_id)["rules"],
     }
     if not issues:
         return await _ask_without_findings(ctx, state, shown)
@@ -479,7 +471,7 @@ async def ask_human(
     )
     answer = await ctx.wait(request, key=KEY)
     # What the human does not decide about has to be fixed: silence must not dismiss a finding.
-    by_rules = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+    by_rules = policy.policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
     decided = _with_decisions(by_rules, answer)
     status = Verdict.REWRITE if decided.pursued(block_on) else Verdict.APPROVED
     return replace(_with_status(decided, status), by=answer.by)
@@ -564,7 +556,7 @@ async def read_rest(
             update = joined(update, more)
             found += critiques
     answer = await _ask_human(ctx, flow, FlowState(after(raw, update)), found)
-    return for_judge(found), joined(update, answer)
+    return policy.for_judge(found), joined(update, answer)
 
 
 async def _ask_human(
@@ -576,4 +568,4 @@ async def _ask_human(
         return {}
     question = f"The last reading has findings that you must decide on:\n{format_issues(issues)}"
     ids = [issue.finding_id for issue in issues]
-    return await ask_about_findings(ctx, flow, state, "escalate", question, ids)
+    return await sign_off.ask_about_findings(ctx, flow, state, "escalate", question, ids)

@@ -33,6 +33,7 @@ from signoff.flows.state import NOTHING_REVIEWED, FlowState, keep_answer, read, 
 from signoff.flows.steps.critique import AT_ONCE
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.material import gather
+from signoff.review import work_order
 from signoff.review.constraint import Constraint
 from signoff.review.critique import (
     Adjudication,
@@ -47,15 +48,6 @@ from signoff.review.findings import Finding, Ledger, issue_of
 from signoff.review.lasting_decision import adds_ignore
 from signoff.review.prompt_text import edit_lines, flat
 from signoff.review.prompts import brief_prompt, build_generator_prompt, build_refinement_prompt
-from signoff.review.work_order import (
-    Edit,
-    EditResult,
-    apply_edits,
-    format_work_order,
-    parse_work_order,
-    without_issues,
-    work_order_entries,
-)
 from signoff.runtime.environment import hidden_in
 
 FILE = "artifact.md"
@@ -168,13 +160,13 @@ class RefineHandler(AuthorHandler):
         # Only edits for findings that the judge pursues: a critic's suggestion for a dismissed one
         # would change a passage that was found to be right.
         edits = wanted_edits(state, bill)
-        applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
+        applied = work_order.apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
         if self.step.mode == "apply":
             # The engine has made the literal edits; the agent gets what they leave open.
             bill = bill_of(state, applied)
             if bill.strip() and self._writes_blind:
                 # The agent writes a new text, so edits of the old one would be lost.
-                applied = apply_edits(state.artifact, [])
+                applied = work_order.apply_edits(state.artifact, [])
         update: dict[str, Any] = {}
         text, problem = applied.text, ""
         if bill.strip():
@@ -389,7 +381,7 @@ class RefineHandler(AuthorHandler):
         return Choice(ProductPrompt(prompt), options, question_id="validation_failed", shown=shown)
 
 
-def _skipped(applied: EditResult) -> list[str]:
+def _skipped(applied: work_order.EditResult) -> list[str]:
     """Returns which literal edits were left to the agent, and why."""
     return [
         f"the edit for {edit.issue} was not applied ({why}): {one_line(edit.find, LONGEST_FIND)}"
@@ -440,7 +432,7 @@ def _about(judged: Adjudication, own: set[str]) -> Adjudication:
     return replace(
         judged,
         decisions=tuple(d for d in judged.decisions if d.finding_id in own),
-        bill_of_work=without_issues(judged.bill_of_work, names),
+        bill_of_work=work_order.without_issues(judged.bill_of_work, names),
     )
 
 
@@ -491,18 +483,18 @@ MOST_APPROVED = 20
 """Approved passages that a fixer is shown."""
 
 
-def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
+def bill_of(state: FlowState, applied: work_order.EditResult | None = None) -> str:
     """Returns the work order, or what is left of it after some edits were applied."""
     judged = state.adjudication
     if judged is None:
         return ""
     bill = judged.bill_of_work
-    entries = work_order_entries(bill)
+    entries = work_order.work_order_entries(bill)
     # A work order without entries is prose. It cannot be divided, so the agent gets all of it.
     if bill.strip() and (applied is None or not entries):
         return bill
     answered: set[str] = set()
-    unfinished: list[Edit] = []
+    unfinished: list[work_order.Edit] = []
     if applied is not None:
         answered = _answered(judged, applied)
         # Of an issue that was only fixed in part, the edits that did not match are left.
@@ -512,9 +504,9 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     open_entries = [text for issue, text in entries if issue not in settled]
     mentioned = answered.union(issue for issue, _text in entries)
     parts = [
-        format_work_order(unfinished, []),
+        work_order.format_work_order(unfinished, []),
         *open_entries,
-        format_work_order([], _unmentioned(state, judged, mentioned)),
+        work_order.format_work_order([], _unmentioned(state, judged, mentioned)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part)
 
@@ -537,7 +529,7 @@ def findings_to_fix(
             issues[issue.finding_id] = min(known, issue, key=lambda each: each.severity.rank)
     unreported = {each.id: issue_of(each) for each in state.ledger.open()}
     issues = {**unreported, **issues}
-    entries = {issue for issue, _text in work_order_entries(bill)}
+    entries = {issue for issue, _text in work_order.work_order_entries(bill)}
     if bill == judged.bill_of_work:
         # A judge may forget an entry, or name it by an id that two critics have used.
         entries = set()
@@ -611,7 +603,7 @@ def _order_lines(
     return [f"{heading}{rule}", *lines] if rule or lines else []
 
 
-def _answered(judged: Adjudication, applied: EditResult) -> set[str]:
+def _answered(judged: Adjudication, applied: work_order.EditResult) -> set[str]:
     """Returns the issues that some edit was applied for, by both of their names."""
     issues = {edit.issue for edit in applied.applied if edit.issue}
     names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
@@ -637,7 +629,7 @@ def _instruction(finding: Finding | None) -> str:
     return f"Fix this problem: {finding.finding}{passage}"
 
 
-def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
+def wanted_edits(state: FlowState, bill: str) -> list[work_order.Edit]:
     """Returns the literal edits of a bill without those for issues that the judge dismissed."""
     judged = state.adjudication
     lasting = {d.issue_id: d.finding_id for d in judged.decisions if d.finding_id} if judged else {}
@@ -645,7 +637,7 @@ def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
     return [
         # Findings keep their lasting id from round to round, and so do the changes they caused.
         replace(edit, issue=lasting.get(edit.issue, edit.issue))
-        for edit in parse_work_order(bill)
+        for edit in work_order.parse_work_order(bill)
         if edit.issue not in dismissed
     ]
 

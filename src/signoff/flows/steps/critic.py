@@ -34,6 +34,7 @@ from signoff.flows.model import Flow, VerifyConfig, WorkflowStep
 from signoff.flows.state import VERIFY, FlowState, files_label, shortened
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.sign_off import judging_material
+from signoff.review import review_scope
 from signoff.review.constraint import Constraint
 from signoff.review.critique import (
     MOST_ISSUES,
@@ -53,13 +54,6 @@ from signoff.review.prompt_text import ConstraintMaterial, known_findings
 from signoff.review.prompts import build_critic_prompt, verifier_prompt
 from signoff.review.record import Record
 from signoff.review.reply_text import Material, ReplyFormat, Unreadable, clean, find_answer
-from signoff.review.review_scope import (
-    WITHDRAWAL_RULE,
-    OpenIssues,
-    ReviewScope,
-    assign_files,
-    show_files,
-)
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
 """The keys of an item with several constraints, and of its result."""
@@ -88,11 +82,11 @@ class ReviewQuestion:
 class CriticCall:
     """One call of a critic, and what is known about its answers so far."""
 
-    scope: ReviewScope
+    scope: review_scope.ReviewScope
     prompt: ProductPrompt
     unread: Critique
     """The critique that it has as long as no answer can be read."""
-    valid: OpenIssues
+    valid: review_scope.OpenIssues
 
 
 @dataclass(frozen=True)
@@ -183,10 +177,10 @@ class CriticHandler:
 
         What a human or a program found is certain: it needs no agent to confirm it.
         """
-        scope = ReviewScope(tuple(each.constraint for each in questions))
+        scope = review_scope.ReviewScope(tuple(each.constraint for each in questions))
         prompt = self._prompt(agent, questions)
         unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR, paths=self.paths)
-        call = CriticCall(scope, prompt, unread, OpenIssues())
+        call = CriticCall(scope, prompt, unread, review_scope.OpenIssues())
         checked = await ctx.ask(
             agent,
             prompt,
@@ -209,7 +203,7 @@ class CriticHandler:
         """The text for a program: the artifact, or the files one after the other."""
         return "".join(self.state.files[path] for path in self.paths or ("",))
 
-    def _about(self, scope: ReviewScope) -> dict[str, Any]:
+    def _about(self, scope: review_scope.ReviewScope) -> dict[str, Any]:
         title = f"Review against {scope.names}"
         name = "+".join(each.id for each in scope.constraints)
         if not self.paths:
@@ -218,7 +212,7 @@ class CriticHandler:
         title = f"{title}: {', '.join(self.paths)}"
         return {"title": title, "subject": label, "name": f"{name} {label}"}
 
-    def _check_options(self, scope: ReviewScope, agent: str) -> dict[str, Any]:
+    def _check_options(self, scope: review_scope.ReviewScope, agent: str) -> dict[str, Any]:
         """Returns what a check gets: the bare text, because its findings quote its own output."""
         if self.flow.capabilities(agent).whole_project:
             name = self.flow.config.output.filename
@@ -324,8 +318,8 @@ class CriticHandler:
         if not self.paths:
             return critique, []
         if strict:
-            shown = show_files(self.state.files, self.state.base, self.paths)
-            return assign_files(critique, shown, self.state.content)
+            shown = review_scope.show_files(self.state.files, self.state.base, self.paths)
+            return review_scope.assign_files(critique, shown, self.state.content)
         # A program may look at more than the files of a review; then its finding is about none.
         only = self.paths[0] if len(self.paths) == 1 else ""
         paths = [issue.path if issue.path in self.paths else only for issue in critique.issues]
@@ -339,7 +333,7 @@ class CriticHandler:
         """Returns what a critic was given; the part that all critics share is read once."""
         return Material(prompt[: prompt.shared], prompt[prompt.shared :], self.flow.goal.text)
 
-    def _known(self, scope: ReviewScope, critique: Critique) -> set[str]:
+    def _known(self, scope: review_scope.ReviewScope, critique: Critique) -> set[str]:
         """Returns the issues of a critique that are open findings: to cut one would hide it."""
         findings = self.state.ledger.findings
         if not findings:
@@ -394,7 +388,7 @@ def review_prompt(
     return build_critic_prompt(
         goal=flow.goal.text,
         artifact="" if paths else state.artifact,
-        files=show_files(state.files, state.base, paths),
+        files=review_scope.show_files(state.files, state.base, paths),
         intent=state.intent,
         constraint=first.constraint,
         sources=first.sources,
@@ -435,7 +429,7 @@ def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
     if not checked.sent_back:
         return critique
     # What follows the rule about withdrawals is not wrong with the answer.
-    wrong = takewhile(lambda each: each != WITHDRAWAL_RULE, checked.sent_back)
+    wrong = takewhile(lambda each: each != review_scope.WITHDRAWAL_RULE, checked.sent_back)
     problems = "; ".join(each for each in wrong if each != EVIDENCE_RULE)
     return replace(critique, notes=(f"sent back: {shortened(problems)}", *critique.notes))
 
