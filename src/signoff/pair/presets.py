@@ -15,7 +15,7 @@ VERDICTS = (PHRASE_VERDICT, STRUCTURED_VERDICT)
 OLLAMA = "ollama"
 """The agent that gets the configuration of pairs: its server, model, temperature and tokens."""
 
-# The reviewers' text names the phrase of `approval_phrase`, word for word: with any other one, no
+# The reviewers' text names the phrase of `reviewer_verdict`, word for word: with any other one, no
 # reply of theirs would approve.
 _TEXTS = read_texts(Path(__file__).with_name("presets.md"))
 
