@@ -15,8 +15,7 @@ from benchmarks.sample import Figures
 from benchmarks.sizes import Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.flows.compile import compile_flow
-from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, GenflowConfig, StepKind, WorkflowStep
+from signoff.flows.model import POLICY_JUDGE, Flow, GenflowConfig, StepKind, WorkflowStep
 from signoff.flows.sections import Goal
 from signoff.review.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine

@@ -21,7 +21,7 @@ from signoff.core.stop_reason import NotConverging, RoundLimit
 from signoff.errors import SignoffError
 from signoff.flows import GenflowConfig
 from signoff.flows.compile import compile_flow
-from signoff.flows.flow import Flow
+from signoff.flows.model import Flow
 from signoff.flows.sections import Goal
 from signoff.runtime.engine import Engine
 from signoff.store.rundir.files import RunFiles

@@ -20,7 +20,11 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.severity import DEFAULT_BLOCK_ON
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.parsing import parse_critique
-from signoff.review.prompts import adjudicator_prompt, critic_prompt, generator_prompt
+from signoff.review.prompts import (
+    build_adjudicator_prompt,
+    build_critic_prompt,
+    build_generator_prompt,
+)
 
 ROUNDS = 6
 
@@ -46,7 +50,9 @@ async def naive_loop(artifact: Artifact, simulation: Simulation, meter: Meter) -
 async def _review(
     simulation: Simulation, meter: Meter, number: int, text: str, constraint: Constraint
 ) -> tuple[str, list[Alarm]]:
-    prompt = critic_prompt(goal=simulation.artifact.goal, artifact=text, constraint=constraint)
+    prompt = build_critic_prompt(
+        goal=simulation.artifact.goal, artifact=text, constraint=constraint
+    )
     alarms = simulation.review(text, constraint.id, number)
     simulation.reported(alarms)
     await meter.call("critic", number, _sent(prompt), dumps(critique({constraint.id: alarms})))
@@ -66,7 +72,7 @@ async def _judge(
         for constraint, alarms in found.items()
         for n, alarm in enumerate(alarms, start=1)
     ]
-    prompt = adjudicator_prompt(
+    prompt = build_adjudicator_prompt(
         goal=simulation.artifact.goal,
         artifact=text,
         constraints=constraints(simulation.artifact),
@@ -95,7 +101,9 @@ def constraints(artifact: Artifact) -> list[Constraint]:
 
 def _author(artifact: Artifact, **later: Any) -> str:
     listed = constraints(artifact)
-    return _sent(generator_prompt(goal=artifact.goal, sources="", constraints=listed, **later))
+    return _sent(
+        build_generator_prompt(goal=artifact.goal, sources="", constraints=listed, **later)
+    )
 
 
 def _sent(prompt: ProductPrompt) -> str:

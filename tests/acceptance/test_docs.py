@@ -25,14 +25,14 @@ from signoff.contracts.contract_file import (
 )
 from signoff.documents.sections import LimitsSection
 from signoff.flows.constraint_file import ConstraintFile
-from signoff.flows.flow_file import (
+from signoff.flows.model import ConvergenceConfig, Tension, WorkflowStep
+from signoff.flows.reading import (
     ApprovalSection,
     EscalationSection,
     FlowFile,
     RefinePhaseSection,
     TerminationSection,
 )
-from signoff.flows.model import ConvergenceConfig, Tension, WorkflowStep
 from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
 from signoff.store.connection import shipped_migrations
 from tests.acceptance.cli_project import worker_for_server

@@ -192,6 +192,30 @@ def test_a_dry_run_tells_what_would_happen_and_starts_nothing(flow_project: Flow
     assert not flow_project.run_dir.exists()
 
 
+def test_patterns_that_match_nothing_are_warned_about(flow_project: FlowProject) -> None:
+    """Otherwise a misspelled pattern would leave a constraint without a reviewer."""
+    flow_project.write_flow(
+        FLOW.replace("critique,", "critique, constraints: ['clear', 'legal*'],")
+        + "constraints: {routing: {rules: [{match: 'secur*', agents: [claude]}]}}\n"
+    )
+    flow_project.constraints("clear", "other")
+
+    plain = flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml")
+    report = flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml", "--json").json
+
+    assert plain.code == 0
+    assert "flow.yaml:4: workflow[1].constraints[1]: 'legal*' matches no constraint" in plain.err
+    assert [each["what"].partition(": ")[2] for each in report["warnings"]] == [
+        "workflow[1].constraints[1]: 'legal*' matches no constraint",
+        "constraints.routing.rules[0].match: 'secur*' matches no constraint",
+        "no critique step reviews the artifact against 'other'",
+    ]
+    assert (report["valid"], report["problems"]) == (True, [])
+    strict = flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml", "--strict")
+    assert strict.code == 2
+    assert "'legal*' matches no constraint" in strict.out
+
+
 READS = "artifact: {paths: [gone.md]}\nconstraints: {inline: {short: Be short.}}\n"
 READS += "workflow: [{step: critique}, {step: adjudicate}, {step: refine}]\n"
 BROKEN = {

@@ -12,7 +12,7 @@ LIST = "signoff/core/severity.py"
 ALLOWED = {
     "signoff/agents/check.py": "translates the words of compilers, such as `fatal`",
     "signoff/demo/checks.py": "is a check like those that users write: it rates its own findings",
-    "signoff/flows/flow_file.py": "defines policies that are named after severities",
+    "signoff/flows/reading.py": "defines policies that are named after severities",
     "signoff/profiles/responses.py": "reads a format with a field `issues_critical`",
     "signoff/skills/types.py": "defines the levels of confidence, one of which is `medium`",
     "signoff/review/policy.py": "implements the trigger `conflicting_criticals`",

@@ -8,7 +8,7 @@ from signoff.agents.anthropic import AnthropicModel
 from signoff.core.effects import AgentRequest, ProductPrompt
 from signoff.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
 from signoff.review.constraint import Constraint
-from signoff.review.prompts import critic_prompt
+from signoff.review.prompts import build_critic_prompt
 from tests.agent_harness import TextReply, ask, call_for
 from tests.agent_suite import AgentSuite
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
@@ -163,7 +163,7 @@ ARTIFACT = "The quick brown fox jumps over the lazy dog. " * 400
 
 
 def review_of(constraint: str, artifact: str = ARTIFACT) -> ProductPrompt:
-    return critic_prompt(goal="A text.", artifact=artifact, constraint=Constraint(constraint))
+    return build_critic_prompt(goal="A text.", artifact=artifact, constraint=Constraint(constraint))
 
 
 def asking_for(constraint: str, **options: Any) -> AgentRequest:

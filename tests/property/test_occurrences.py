@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import ArtifactVersion
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.lasting_decision import LastingDecision, dismissed_before

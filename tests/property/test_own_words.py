@@ -3,8 +3,7 @@ from collections.abc import Callable
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signoff.review.adjudication import Verdict
-from signoff.review.critique import Overall
+from signoff.review.critique import Overall, Verdict
 from tests.unit.review.quotations import (
     APPROVED,
     BARE,

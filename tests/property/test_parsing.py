@@ -3,8 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.critique import Critique, Overall
+from signoff.review.critique import Adjudication, Critique, Overall, Verdict
 from signoff.review.parsing import Unreadable, parse_adjudication, parse_critique
 
 PIECES = (

@@ -23,29 +23,28 @@ if TYPE_CHECKING:
     from signoff.flows.model import WorkflowStep as WorkflowStep
     from signoff.flows.model import get_behavior_for_severity as get_behavior_for_severity
     from signoff.flows.model import resolve_constraints_for_step as resolve_constraints_for_step
-    from signoff.flows.prompt_builders import build_adjudicator_prompt as build_adjudicator_prompt
-    from signoff.flows.prompt_builders import build_critic_prompt as build_critic_prompt
-    from signoff.flows.prompt_builders import build_generator_prompt as build_generator_prompt
-    from signoff.flows.prompt_builders import build_refinement_prompt as build_refinement_prompt
-    from signoff.flows.prompt_builders import get_critiques_for_scope as get_critiques_for_scope
     from signoff.flows.reading import load_goal as load_goal
     from signoff.flows.sections import ConstraintConfig as ConstraintConfig
     from signoff.flows.sections import Goal as Goal
-    from signoff.flows.state import critiques_in_scope as critiques_in_scope
+    from signoff.flows.state import get_critiques_for_scope as get_critiques_for_scope
     from signoff.flows.validation import validate_workflow as validate_workflow
-    from signoff.review.adjudication import Adjudication as Adjudication
-    from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
     from signoff.review.constraint import Constraint as Constraint
     from signoff.review.constraint import ConstraintBehavior as ConstraintBehavior
     from signoff.review.constraint import Rule as Rule
     from signoff.review.constraint import SourceBlock as SourceBlock
     from signoff.review.constraint import compress_constraints as compress_constraints
+    from signoff.review.critique import Adjudication as Adjudication
+    from signoff.review.critique import AdjudicationDecision as AdjudicationDecision
     from signoff.review.critique import Critique as Critique
     from signoff.review.critique import CritiqueIssue as CritiqueIssue
     from signoff.review.findings import Finding as Finding
     from signoff.review.findings import Ledger as Ledger
     from signoff.review.parsing import parse_adjudication as parse_adjudication
     from signoff.review.parsing import parse_critique as parse_critique
+    from signoff.review.prompts import build_adjudicator_prompt as build_adjudicator_prompt
+    from signoff.review.prompts import build_critic_prompt as build_critic_prompt
+    from signoff.review.prompts import build_generator_prompt as build_generator_prompt
+    from signoff.review.prompts import build_refinement_prompt as build_refinement_prompt
     from signoff.runtime.ports import Agent as Agent
 
 __all__, __getattr__, __dir__ = exported_names(

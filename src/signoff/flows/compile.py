@@ -20,19 +20,23 @@ from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.files.selection import read_files
-from signoff.flows.flow import Flow
-from signoff.flows.model import FILES_STEP, MOST_ITERATIONS, StepKind, WorkflowStep, config_to_json
+from signoff.flows.model import (
+    FILES_STEP,
+    MOST_ITERATIONS,
+    Flow,
+    StepKind,
+    WorkflowStep,
+    config_to_json,
+)
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.sections import Goal
-from signoff.flows.state import FILE_WARNINGS, PREPARED
+from signoff.flows.state import FILE_WARNINGS, PREPARED, report_warnings
 from signoff.flows.steps.adjudicate import AdjudicateHandler
+from signoff.flows.steps.authors import GenerateHandler, RefineHandler
 from signoff.flows.steps.critique import CritiqueHandler
-from signoff.flows.steps.generate import GenerateHandler
 from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import gather
-from signoff.flows.steps.refine import RefineHandler
 from signoff.flows.steps.sign_off import SignOffHandler
-from signoff.flows.steps.updates import report_warnings
 from signoff.flows.validation import source_problems, source_warnings
 from signoff.notation import CompileContext
 from signoff.remedies import PassOption

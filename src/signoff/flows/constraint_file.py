@@ -19,21 +19,7 @@ from signoff.documents.sections import FileSection
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.sections import (
-    AGENTS,
-    BEHAVIORS,
-    SOURCES,
-    Agents,
-    BehaviorField,
-    ConstraintConfig,
-    FlowSection,
-    InlineConstraint,
-    Many,
-    SeverityName,
-    SourceField,
-    Text,
-    Word,
-)
+from signoff.flows import sections
 from signoff.review.constraint import DEFAULT_PRIORITY, Constraint, Rule, SourceBlock
 
 ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
@@ -42,23 +28,23 @@ LONGEST_ID = 100
 VERSION = 1
 
 
-class ExamplesSection(FlowSection):
+class ExamplesSection(sections.FlowSection):
     """Texts that violate and follow a rule."""
 
-    violation: Text = ""
+    violation: sections.Text = ""
     """A text that violates the rule."""
-    compliant: Text = ""
+    compliant: sections.Text = ""
     """A text that follows it."""
 
 
-class RuleSection(FlowSection):
+class RuleSection(sections.FlowSection):
     """One thing a critic looks for."""
 
-    id: Word = Field(description="a text")
+    id: sections.Word = Field(description="a text")
     """The rule's name."""
-    text: Word = Field(description="a text")
+    text: sections.Word = Field(description="a text")
     """What has to hold."""
-    default_severity: SeverityName = DEFAULT_SEVERITY
+    default_severity: sections.SeverityName = DEFAULT_SEVERITY
     """How severe a violation is, if the critic does not say."""
     examples: ExamplesSection = Field(default_factory=ExamplesSection.model_construct)
     """Texts that violate and follow it."""
@@ -68,7 +54,7 @@ class RuleSection(FlowSection):
         return Rule(self.id, self.text, self.default_severity, **dict(self.examples))
 
 
-class ConstraintFile(FileSection, FlowSection):
+class ConstraintFile(FileSection, sections.FlowSection):
     """One requirement an artifact must satisfy."""
 
     misplaced_keys: ClassVar[Mapping[str, str]] = {"description": "it is called `summary` here"}
@@ -79,21 +65,23 @@ class ConstraintFile(FileSection, FlowSection):
     """The constraint's id; the file's name if it is absent."""
     priority: int = Field(DEFAULT_PRIORITY, ge=0, description="a whole number from 0")
     """1 is the most important."""
-    summary: Text = ""
+    summary: sections.Text = ""
     """What the author of the artifact sees."""
-    rules: Many[RuleSection] = Field(
+    rules: sections.Many[RuleSection] = Field(
         (), description="a list of {id, text, default_severity, examples}"
     )
     """What critics look for."""
-    agents: Agents | None = Field(None, description=AGENTS)
+    agents: sections.Agents | None = Field(None, description=sections.AGENTS)
     """The agents that review it."""
-    behavior: BehaviorField | None = Field(None, description=BEHAVIORS)
+    behavior: sections.BehaviorField | None = Field(None, description=sections.BEHAVIORS)
     """What its issues do, by severity."""
     script: str = Field("", description="a path")
     """A program whose output about the artifact the critic gets."""
-    source: SourceField | None = Field(None, description=SOURCES)
+    source: sections.SourceField | None = Field(None, description=sections.SOURCES)
     """Material that its critics compare the artifact with."""
-    paths: Many[Word] = Field((), description='a list of patterns, as in ["docs/**/*.md"]')
+    paths: sections.Many[sections.Word] = Field(
+        (), description='a list of patterns, as in ["docs/**/*.md"]'
+    )
     """The files it applies to, if the artifact is a set of files; all if it is absent."""
 
     def constraint(self, default_id: str = "") -> Constraint:
@@ -182,7 +170,7 @@ def constraint_from_dict(raw: Mapping[str, Any]) -> Constraint:
     return fields.constraint()
 
 
-def inline_constraint(name: str, priority: int, section: InlineConstraint) -> Constraint:
+def inline_constraint(name: str, priority: int, section: sections.InlineConstraint) -> Constraint:
     """Returns the constraint with one rule that a flow file has."""
     rule = Rule(name, section.summary, section.severity)
     return Constraint(name, priority, section.summary, (rule,), agents=section.agents)
@@ -230,7 +218,7 @@ def _checked(
 class ConstraintLookup:
     """Where a flow's constraints are looked for, and where problems are collected."""
 
-    config: ConstraintConfig
+    config: sections.ConstraintConfig
     folders: Sequence[Path]
     """Where relative paths may start, in this order."""
     home: Path | None

@@ -29,13 +29,11 @@ from signoff.flows.state import (
     UNREVIEWED,
     VERIFY,
     FlowState,
+    best_version,
     blocking_severities,
     critiques_in,
-    read,
-)
-from signoff.flows.steps.updates import (
-    best_version,
     findings_of,
+    read,
     score_of,
     shortened,
     without_findings,

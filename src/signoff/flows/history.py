@@ -7,16 +7,15 @@ needs. Nothing is validated again: the engine wrote these values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
 from signoff.flows.coverage import constraint_results, run_coverage
 from signoff.flows.state import blocking_severities, critiques_in
-from signoff.review.adjudication import Pursuit, Verdict
 from signoff.review.artifact import UNNAMED, ArtifactVersion
-from signoff.review.critique import Overall
+from signoff.review.critique import Overall, Pursuit, Verdict
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
 from signoff.review.history import (
@@ -52,7 +51,7 @@ class FlowHistory:
         self._values: dict[str, Any] = {}
         """The latest values of the keys in `_KEPT`."""
         self._versions: list[Version] = []
-        self._rounds: dict[int, _RoundFacts] = {}
+        self._rounds: dict[int, Round] = {}
         self._issues: dict[str, Mapping[str, Any]] = {}
         self._items: list[Any] = []
         """The results of reviews in a step that has not ended."""
@@ -104,7 +103,10 @@ class FlowHistory:
             file_name=self._file_name,
             constraints=self._constraints,
             versions=tuple(self._versions),
-            rounds=tuple(self._build_round(number, counts.get(number, {})) for number in numbers),
+            rounds=tuple(
+                replace(self._rounds.get(number) or Round(number), counts=counts.get(number, {}))
+                for number in numbers
+            ),
             findings=findings,
             issues=self._issues,
             block_on=self._block_on,
@@ -180,7 +182,7 @@ class FlowHistory:
         )
         self._versions.append(version)
         if before is not None:
-            self._facts.written.append(version.number)
+            self._note(replace(self._now, written=(*self._now.written, version.number)))
             yield ArtifactChanged(self._step, self._round, before, version)
 
     @staticmethod
@@ -192,7 +194,7 @@ class FlowHistory:
     def _reviewed(
         self, _record: Mapping[str, Any], _changed: Mapping[str, Any], _at: float
     ) -> Iterator[ReviewNews]:
-        self._facts.reviewed = len(self._versions)
+        self._note(replace(self._now, reviewed=len(self._versions)))
         yield from ()
 
     def _judged(
@@ -223,29 +225,19 @@ class FlowHistory:
             notes=tuple(verdict.get("notes", ())),
             at=at,
         )
-        self._facts.judgments.append(judgment)
+        self._note(replace(self._now, judgments=(*self._now.judgments, judgment)))
         yield judgment
 
-    @property
-    def _facts(self) -> _RoundFacts:
-        return self._rounds.setdefault(self._round, _RoundFacts(0, [], []))
+    def _note(self, round_: Round) -> None:
+        self._rounds[round_.number] = round_
 
-    def _build_round(self, number: int, counts: Mapping[str, Any]) -> Round:
-        facts = self._rounds.get(number) or _RoundFacts(0, [], [])
-        return Round(number, facts.reviewed, tuple(facts.written), counts, tuple(facts.judgments))
+    @property
+    def _now(self) -> Round:
+        return self._rounds.get(self._round) or Round(self._round)
 
     def _best(self) -> int:
         files = _files(self._values.get("best") or {})
         return next((v.number for v in reversed(self._versions) if v.files == files), 0)
-
-
-@dataclass
-class _RoundFacts:
-    """What is known so far about a round."""
-
-    reviewed: int
-    written: list[int]
-    judgments: list[Judgment]
 
 
 _KEPT = (

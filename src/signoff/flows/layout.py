@@ -19,20 +19,11 @@ from signoff.flows.end_view import end_view, stored_path
 from signoff.flows.history import FlowHistory
 from signoff.flows.state import VERIFY, FlowState, critiques_in, files_label
 from signoff.flows.yaml_pages import as_yaml
-from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
+from signoff.review.critique import PURSUED_COUNTS
 from signoff.review.history import log_lines
 from signoff.runtime.paths import fold_name
-from signoff.store.rundir.layout import (
-    AgentCall,
-    EndView,
-    FinishedItem,
-    FinishedStep,
-    Layout,
-    ShownRun,
-    StepView,
-    file_name_part,
-)
+from signoff.store.rundir import layout
 
 FIELDS: Mapping[str, Any] = {
     "step_index": 0,
@@ -60,14 +51,14 @@ LAST_STEP = "last_step"
 _CHANGES = ("step", "mode", "applied", "unmatched", "hunks", "unclaimed")
 
 
-class FlowLayout(Layout):
+class FlowLayout(layout.Layout):
     """Shows the runs of flows."""
 
-    def prompt(self, call: AgentCall) -> str:
+    def prompt(self, call: layout.AgentCall) -> str:
         """Returns the path of a prompt."""
         return _call_file("prompt", call)
 
-    def reply(self, call: AgentCall) -> str:
+    def reply(self, call: layout.AgentCall) -> str:
         """Returns the path of a reply."""
         return _call_file("reply", call)
 
@@ -78,16 +69,16 @@ class FlowLayout(Layout):
         answer = {key: value for key, value in entry.items() if key not in ("kind", "effect")}
         return {**answer, "phase": "human"}
 
-    def step(self, work: FinishedStep) -> StepView:
+    def step(self, work: layout.FinishedStep) -> layout.StepView:
         """Returns the artifact, the critiques or the verdict of a step."""
         record = work.state.get("step")
         if not isinstance(record, Mapping) or record.get("step") != work.step:
-            return StepView()
+            return layout.StepView()
         show = _VIEWS.get(str(record.get("kind")))
-        return show(work, record) if show is not None else StepView()
+        return show(work, record) if show is not None else layout.StepView()
 
     # A step is shown when it ends, its items as soon as each of them is done.
-    def item(self, item: FinishedItem) -> Mapping[str, bytes]:
+    def item(self, item: layout.FinishedItem) -> Mapping[str, bytes]:
         """Returns critiques as soon as they exist: a human may have to decide about them."""
         # A judge may have the rest read before it approves.
         if item.phase not in ("critique", "adjudicate"):
@@ -98,7 +89,7 @@ class FlowLayout(Layout):
         }
         return {item.choose_path(path): _critique_json(each) for path, each in paths.items()}
 
-    def fields(self, run: ShownRun) -> Mapping[str, Any]:
+    def fields(self, run: layout.ShownRun) -> Mapping[str, Any]:
         """Returns the flow's fields, the documented ones first."""
         state = run.state.state_with_pending
         # Scripts of users read these keys, so they are there from the start, with empty values.
@@ -112,7 +103,7 @@ class FlowLayout(Layout):
         source = description.get("source") or {}
         constraints = source.get("constraints") or []
         # Two long ids may be cut to the same file name, and one constraint must not hide the other.
-        names = _unique([file_name_part(each["id"]) for each in constraints])
+        names = _unique([layout.file_name_part(each["id"]) for each in constraints])
         files = {
             f"constraints/{name}.yaml": as_yaml(each)
             for name, each in zip(names, constraints, strict=True)
@@ -126,7 +117,7 @@ class FlowLayout(Layout):
         files[".cache/constraints-compressed.md"] = compress_constraints(summaries).encode()
         return files
 
-    def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:
+    def end(self, state: RunState, description: Mapping[str, Any]) -> layout.EndView | None:
         """Returns the result, the best reviewed version or the latest draft."""
         return end_view(state, description)
 
@@ -151,7 +142,7 @@ class FlowLayout(Layout):
         return {"reason": PASSED, "decided_by": judge.by if judge else ""}
 
 
-def _call_file(what: str, call: AgentCall) -> str:
+def _call_file(what: str, call: layout.AgentCall) -> str:
     key, _, ordinal = call.key.partition("#")
     if call.subject:
         # Every confirmation has the same key; its finding says more than its ordinal.
@@ -162,16 +153,20 @@ def _call_file(what: str, call: AgentCall) -> str:
     # where a reader looks for them.
     critique = call.phase == "critique" or by_judge
     folder = f"iterations/{call.iteration}{'/critiques' if critique else ''}"
-    parts = [what, file_name_part(key if critique else call.phase), file_name_part(call.agent)]
+    parts = [
+        what,
+        layout.file_name_part(key if critique else call.phase),
+        layout.file_name_part(call.agent),
+    ]
     return f"{folder}/{'_'.join([*parts, *([ordinal] if ordinal else [])])}.txt"
 
 
-def _line(work: FinishedStep, phase: str, agent: Any, **more: Any) -> dict[str, Any]:
+def _line(work: layout.FinishedStep, phase: str, agent: Any, **more: Any) -> dict[str, Any]:
     head = {"iteration": work.iteration, "phase": phase, "step_name": work.step}
     return {**head, "agent": agent, "role": "assistant", **more}
 
 
-def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
+def _artifact(work: layout.FinishedStep, record: Mapping[str, Any]) -> layout.StepView:
     phase = str(record["kind"])
     if FlowState(work.state).has_files:
         return _fixed_files(work, record)
@@ -184,10 +179,10 @@ def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     line |= {key: record[key] for key in ("problem", "unclaimed") if record.get(key)}
     # A model may send half of a surrogate pair, which no file can contain as text.
     text = str(work.state.get("artifact", "")).encode("utf-8", "backslashreplace")
-    return StepView({path: text, **_changes_file(work, record)}, (line,))
+    return layout.StepView({path: text, **_changes_file(work, record)}, (line,))
 
 
-def _fixed_files(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
+def _fixed_files(work: layout.FinishedStep, record: Mapping[str, Any]) -> layout.StepView:
     """Returns the files that a step has changed, like the tree they are from."""
     before, after = FlowState(work.before).files, FlowState(work.state).files
     # A round that fixes one of a thousand files must not write a thousand files.
@@ -199,10 +194,10 @@ def _fixed_files(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
         for path in changed
     }
     line = _line(work, "refine", record.get("agent"), mode=record.get("mode"), files=changed)
-    return StepView({**files, **_changes_file(work, record)}, (line,))
+    return layout.StepView({**files, **_changes_file(work, record)}, (line,))
 
 
-def _changes_file(work: FinishedStep, record: Mapping[str, Any]) -> dict[str, bytes]:
+def _changes_file(work: layout.FinishedStep, record: Mapping[str, Any]) -> dict[str, bytes]:
     if not (record.get("hunks") or record.get("unmatched")):
         return {}
     changes = work.choose_path(f"iterations/{work.iteration}/changes.json")
@@ -215,11 +210,9 @@ def _marked(hunk: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**hunk, "unclaimed": True} if hunk["issue"] is None else hunk
 
 
-def _critiques(work: FinishedStep, _record: Mapping[str, Any]) -> StepView:
-    return _critique_view(work, (work.state.get("critiques_by_step") or {}).get(work.step, ()))
-
-
-def _critique_view(work: FinishedStep, critiques: Sequence[Mapping[str, Any]]) -> StepView:
+def _critique_view(
+    work: layout.FinishedStep, critiques: Sequence[Mapping[str, Any]]
+) -> layout.StepView:
     files: dict[str, bytes] = {}
     lines = []
     names = _unique([_critique_name(critique) for critique in critiques])
@@ -236,10 +229,10 @@ def _critique_view(work: FinishedStep, critiques: Sequence[Mapping[str, Any]]) -
         )
         line |= {key: critique[key] for key in ("decided_by", "answered_by") if critique.get(key)}
         lines.append(line)
-    return StepView(files, tuple(lines))
+    return layout.StepView(files, tuple(lines))
 
 
-def _last_reading(work: FinishedStep) -> list[Mapping[str, Any]]:
+def _last_reading(work: layout.FinishedStep) -> list[Mapping[str, Any]]:
     """Returns the critiques that a judge asked for before it approved."""
     before, now = (
         [each for found in (state.get("critiques_by_step") or {}).values() for each in found]
@@ -264,7 +257,7 @@ def _critique_name(critique: Mapping[str, Any]) -> str:
     parts = [critique["constraint_id"], critique["reviewer"]]
     if paths := critique.get("paths"):
         parts.append(files_label(paths))
-    return "-".join(map(file_name_part, parts))
+    return "-".join(map(layout.file_name_part, parts))
 
 
 _NOT_SHOWN = frozenset({"step", "request", "reused", "verified"})
@@ -274,7 +267,7 @@ def _critique_json(critique: Mapping[str, Any]) -> bytes:
     return _json({key: value for key, value in critique.items() if key not in _NOT_SHOWN})
 
 
-def _verdict(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
+def _verdict(work: layout.FinishedStep, record: Mapping[str, Any]) -> layout.StepView:
     verdict = work.state.get("last_adjudication") or {}
     counts = verdict.get("termination") or {}
     line = _line(
@@ -284,15 +277,17 @@ def _verdict(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
         status=verdict.get("status"),
         **{key: counts.get(key, 0) for key in PURSUED_COUNTS},
     )
-    name = f"adjudication_{file_name_part(work.step)}.yaml"
+    name = f"adjudication_{layout.file_name_part(work.step)}.yaml"
     path = work.choose_path(f"iterations/{work.iteration}/{name}")
     read = _critique_view(work, _last_reading(work))
-    return StepView({**read.files, path: as_yaml(verdict)}, (*read.lines, line))
+    return layout.StepView({**read.files, path: as_yaml(verdict)}, (*read.lines, line))
 
 
-_VIEWS: Mapping[str, Callable[[FinishedStep, Mapping[str, Any]], StepView]] = {
+_VIEWS: Mapping[str, Callable[[layout.FinishedStep, Mapping[str, Any]], layout.StepView]] = {
     "generate": _artifact,
-    "critique": _critiques,
+    "critique": lambda work, _record: _critique_view(
+        work, (work.state.get("critiques_by_step") or {}).get(work.step, ())
+    ),
     "adjudicate": _verdict,
     "refine": _artifact,
 }

@@ -68,7 +68,7 @@ NOTATION = Notation(
     ),
     definition_files=("goal.yaml", "constraints"),
     schemas="signoff.flows:schemas",
-    templates="signoff.review.prompt_templates:write_templates",
+    templates="signoff.review.prompts:write_templates",
     presets=(
         _preset("docs", "a page checked against its sources: accuracy, structure, clarity, tone"),
         _preset(
@@ -84,7 +84,7 @@ NOTATION = Notation(
             "Run",
         ),
         "dismiss": Command(
-            "signoff.flows.commands.dismiss:command",
+            "signoff.flows.commands:dismiss",
             "Dismiss a finding in later runs.",
             "Decide",
         ),

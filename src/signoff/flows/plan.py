@@ -13,15 +13,12 @@ from typing import Any
 
 from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
-from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, StepKind, VerifyConfig, WorkflowStep
+from signoff.flows.model import POLICY_JUDGE, Flow, StepKind, VerifyConfig, WorkflowStep
 from signoff.flows.state import FILE_WARNINGS, PREPARED, FlowState
-from signoff.flows.steps.adjudicate import judge_prompt
 from signoff.flows.steps.critic import PATHS, review_prompt
 from signoff.flows.steps.critique import Reading
-from signoff.flows.steps.generate import draft_prompt
+from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import material_text, read_material
-from signoff.flows.steps.refine import revision_prompt
 from signoff.notation import AgentJob, Ask, DryRunPlan
 from signoff.runtime.amounts import count
 
@@ -32,6 +29,12 @@ JOBS = {
     StepKind.ADJUDICATE: AgentJob.JUDGE,
 }
 """What the agents of each kind of step do."""
+SETTINGS = {
+    StepKind.CRITIQUE: ("execution",),
+    StepKind.ADJUDICATE: ("scope",),
+    StepKind.REFINE: ("mode", "loop_to"),
+}
+"""The keys of each kind of step that a plan shows."""
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
 
 
@@ -69,13 +72,10 @@ class PlannedStep:
     @property
     def retries(self) -> int:
         """Further calls in one round, at most: answers that are sent back to be corrected."""
-        match self.step.step:
-            case StepKind.GENERATE | StepKind.SIGN_OFF:
-                return 0
-            case StepKind.REFINE:
-                return self.step.validation_retries
-            case _:
-                return len(self.calls)
+        if self.step.step is StepKind.REFINE:
+            return self.step.validation_retries
+        corrected = (StepKind.CRITIQUE, StepKind.ADJUDICATE)
+        return len(self.calls) if self.step.step in corrected else 0
 
     @property
     def agents(self) -> list[str]:
@@ -85,17 +85,10 @@ class PlannedStep:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings that only steps of this kind have."""
-        step = self.step
-        match step.step:
-            case StepKind.CRITIQUE:
-                constraints = list(dict.fromkeys(call.constraint for call in self.calls))
-                return {"execution": step.execution, "constraints": constraints}
-            case StepKind.ADJUDICATE:
-                return {"scope": step.scope}
-            case StepKind.REFINE:
-                return {"mode": step.mode, "loop_to": step.loop_to}
-            case _:
-                return {}
+        shown = {name: getattr(self.step, name) for name in SETTINGS.get(self.step.step, ())}
+        if self.step.step is StepKind.CRITIQUE:
+            shown["constraints"] = list(dict.fromkeys(call.constraint for call in self.calls))
+        return shown
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -257,7 +250,8 @@ def plan(workflow: Workflow) -> FlowPlan:
         {"sources": sources, **{name: files[name] for name in PREPARED if name in files}}
     )
     steps = tuple(
-        PlannedStep(step, tuple(_calls(flow, step, state))) for step in flow.config.workflow
+        PlannedStep(step, tuple(_calls(workflow.steps[step.id].handler, state)))  # type: ignore[arg-type]  # as above
+        for step in flow.config.workflow
     )
     config = flow.config
     warnings = tuple(files.get(FILE_WARNINGS, ()))
@@ -269,7 +263,8 @@ def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
     return plan(workflow).asks
 
 
-def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[PlannedCall]:
+def _calls(handler: FlowHandler, state: FlowState) -> Iterator[PlannedCall]:
+    flow, step = handler.flow, handler.step
     if step.step is StepKind.CRITIQUE:
         for item in (item for group in Reading(flow, step, state).items() for item in group):
             constraint, agent = flow.by_id[item["constraint"]], item["agent"]
@@ -280,18 +275,7 @@ def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[Planned
     elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         # The user may wonder why an agent is asked at all, most of all if it costs money.
         rule = "the step's agent" if step.agent else "the default agent"
-        call = PlannedCall(flow.agent(step), rule, partial(_prompt, flow, step, state))
+        call = PlannedCall(flow.agent(step), rule, partial(handler.planned_prompt, state))
         # Files are fixed one by one, and all of them may have findings.
         by_file = step.step is StepKind.REFINE and state.has_files
         yield from (call for _ in (state.files if by_file else [""]))
-
-
-def _prompt(flow: Flow, step: WorkflowStep, state: FlowState) -> ProductPrompt:
-    match step.step:
-        case StepKind.ADJUDICATE:
-            return judge_prompt(flow, step, state, (), 1)
-        case StepKind.GENERATE:
-            return draft_prompt(flow, step, state, 1)
-        case _:
-            # There will be a work order, and the instructions about it count.
-            return revision_prompt(flow, step, state, "", "-", 1)

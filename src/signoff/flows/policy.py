@@ -11,19 +11,19 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
-from signoff.core.severity import IssueBehavior
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus
 from signoff.errors import UnknownName, UsageError
 from signoff.flows.constraint_file import constraint_from_dict
 from signoff.flows.model import POLICY_JUDGE, GenflowConfig, WorkflowStep, config_from_json
 from signoff.flows.reading import read_policy
-from signoff.flows.state import critiques_in_scope, read
-from signoff.review.adjudication import Adjudication, Verdict
+from signoff.flows.state import get_critiques_for_scope, read
 from signoff.review.constraint import Constraint, Level, ResolvedBehavior
-from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.critique import Adjudication, Critique, Verdict
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.policy import check_verdict, policy_judge
+from signoff.review.record import Record
 
 SHORTEST_PREFIX = 4
 """Characters of a finding's id that are enough to name it."""
@@ -170,48 +170,37 @@ class RecordedVisit:
 
 
 @dataclass(frozen=True)
-class ReplayedIssue:
+class ReplayedIssue(Record):
     """One reported issue under both policies."""
 
-    iteration: int
+    round: int
     step: str
     constraint: str
-    issue: CritiqueIssue
+    issue: str
+    finding: str
+    """The id of its finding."""
+    severity: Severity
+    was: str
     now: IssueBehavior
-    level: Level
+    decided_by: Level
 
     @property
     def changed(self) -> bool:
         """Whether the other policy gives it another behavior."""
-        return self.issue.behavior != self.now
+        return self.was != self.now
 
     @property
     def diverges(self) -> bool:
         """Whether the run would have continued differently from here."""
         stops = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
-        return self.changed and (self.now in stops or self.issue.behavior in stops)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        return {
-            "round": self.iteration,
-            "step": self.step,
-            "constraint": self.constraint,
-            "issue": self.issue.id,
-            "finding": self.issue.finding_id,
-            "severity": self.issue.severity.value,
-            "was": self.issue.behavior,
-            "now": self.now.value,
-            "decided_by": self.level.value,
-            "changed": self.changed,
-        }
+        return self.changed and (self.now in stops or self.was in stops)
 
 
 @dataclass(frozen=True)
-class ReplayedVerdict:
+class ReplayedVerdict(Record):
     """One verdict under both policies."""
 
-    iteration: int
+    round: int
     step: str
     was: Verdict
     now: Verdict
@@ -222,17 +211,6 @@ class ReplayedVerdict:
     def changed(self) -> bool:
         """Whether the other policy leads to another verdict."""
         return self.was is not self.now
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        return {
-            "round": self.iteration,
-            "step": self.step,
-            "was": self.was.value,
-            "now": self.now.value,
-            "blocking": list(self.blocking),
-            "changed": self.changed,
-        }
 
 
 @dataclass(frozen=True)
@@ -249,10 +227,12 @@ class Replay:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
+        findings = [{**each.to_json(), "changed": each.changed} for each in self.issues]
+        verdicts = [{**each.to_json(), "changed": each.changed} for each in self.verdicts]
         return {
-            "findings": [each.to_json() for each in self.issues],
-            "verdicts": [each.to_json() for each in self.verdicts],
-            "changed": any(e.changed for e in self.issues) or any(v.changed for v in self.verdicts),
+            "findings": findings,
+            "verdicts": verdicts,
+            "changed": any(each["changed"] for each in (*findings, *verdicts)),
             "parts_at": self.parts_at or None,
         }
 
@@ -289,9 +269,8 @@ def _issues(
         constraint = _constraint(constraints, critique)
         for issue in critique.issues:
             now = policy.behavior(constraint, issue.severity)
-            yield ReplayedIssue(
-                visit.iteration, visit.step, constraint.id, issue, now.behavior, now.level
-            )
+            about = (constraint.id, issue.id, issue.finding_id, issue.severity, issue.behavior)
+            yield ReplayedIssue(visit.iteration, visit.step, *about, now.behavior, now.level)
 
 
 def _verdict(
@@ -303,7 +282,7 @@ def _verdict(
     was = Adjudication.from_json(visit.after["last_adjudication"])
     critiques = [
         policy.with_behaviors(each, _constraint(constraints, each))
-        for each in read(critiques_in_scope(visit.before, step.scope))
+        for each in get_critiques_for_scope(visit.before, step.scope)
     ]
     block_on = policy.adjudication.block_on
     if step.agent == POLICY_JUDGE:

@@ -19,14 +19,9 @@ from signoff.core.workflow import Workflow
 from signoff.discovery import Discovery
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.flows.compile import NO_GOAL, compile_flow, flow_in, frozen_source
-from signoff.flows.constraint_file import (
-    constraint_from_dict,
-    inline_constraint,
-    load_constraints,
-)
+from signoff.flows.constraint_file import constraint_from_dict, inline_constraint, load_constraints
 from signoff.flows.decision_file import read_decisions
-from signoff.flows.flow import Flow
-from signoff.flows.model import config_from_json
+from signoff.flows.model import Flow, config_from_json
 from signoff.flows.reading import config_from_dict
 from signoff.flows.sections import Goal, InlineConstraint
 from signoff.flows.validation import (

@@ -16,16 +16,17 @@ from shutil import which
 from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
-from signoff.flows.flow import Flow, select_reviewers
 from signoff.flows.model import (
     FILES_STEP,
     POLICY_JUDGE,
+    Flow,
     GenflowConfig,
     StepKind,
     WorkflowStep,
     keys_of,
     owners,
     resolve_constraints_for_step,
+    select_reviewers,
     with_ids,
 )
 from signoff.flows.sections import RoutingConfig

@@ -29,9 +29,8 @@ from signoff.pair.config import (
 )
 from signoff.pair.session import AgentError, AgentRole, ModelNotFoundError
 from signoff.remedies import Install
-from signoff.review.approval_phrase import PHRASE
 from signoff.review.prompt_text import enclose
-from signoff.review.reviewer_verdict import SCHEMA
+from signoff.review.reviewer_verdict import PHRASE, SCHEMA
 from signoff.runtime.ports import Agent, Call
 
 _SYSTEM = {AgentRole.WRITER: SLOGAN.writer_system, AgentRole.REVIEWER: SLOGAN.reviewer_system}

@@ -139,49 +139,58 @@ _Pairs = list[tuple[_Seat, Occurrence]]
 
 def _align_seats(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
     """Pairs passages of an earlier version with those of this one, the certain ones first."""
-    pairs = _same_context(seats, found, total)
-    done = {id(seat) for seat, _ in pairs}
-    taken = {each.number for _, each in pairs}
-    left = [seat for seat in seats if id(seat) not in done]
-    free = [each for each in found if each.number not in taken]
-    return [*pairs, *_pair_left_over(left, free, total)]
-
-
-def _same_context(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
     # The lines around a passage are the best sign that it is the same one: they move with it.
     by_context: dict[tuple[str, str], list[Occurrence]] = {}
     for each in found:
         by_context.setdefault(each.context, []).append(each)
     waiting: dict[tuple[str, str], list[_Seat]] = {}
     for seat in seats:
-        if seat.context in by_context:
-            waiting.setdefault(seat.context, []).append(seat)
-    return [
-        pair
-        for context, group in waiting.items()
-        for pair in _pair_in_order(group, by_context[context], total)
-    ]
-
-
-def _pair_left_over(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
-    """Pairs passages whose surroundings have changed: by order, else with the nearest one."""
+        waiting.setdefault(seat.context, []).append(seat)
     pairs: _Pairs = []
-    free = list(found)
-    for seat in seats:
-        known = seat.known
-        after = bisect_left(free, known.line, key=lambda each: each.line)
-        around = free[max(0, after - NEAREST_OTHERS) : after + NEAREST_OTHERS]
-        # If as many equal passages are left as there were, nothing was added or removed between
-        # them, so the third one is still the third.
-        by_order = known.occurrence if known.occurrences == total else 0
-        around.sort(key=lambda each: (each.number != by_order, abs(each.line - known.line)))
-        likely = [each for each in around if not _is_another(each, known)]
-        # A decision must not move to a passage that it was never about. An open finding may.
-        possible = likely if known.status is FindingStatus.DISMISSED else likely or around
-        if possible:
-            pairs.append((seat, possible[0]))
-            free.remove(possible[0])
+    for context, group in waiting.items():
+        equal = by_context.get(context, [])
+        in_order = len(group) == len(equal)
+        pairs += zip(group, equal, strict=True) if in_order else _nearest(group, equal, total)
+    done = {id(seat) for seat, _ in pairs}
+    taken = {each.number for _, each in pairs}
+    left = [seat for seat in seats if id(seat) not in done]
+    return [*pairs, *_nearest(left, [each for each in found if each.number not in taken], total)]
+
+
+def _nearest(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
+    """Pairs passages by order if nothing was added or removed, else by line or the nearest one."""
+    pairs: _Pairs = []
+    left, free = list(seats), list(found)
+    # Those that are where they were come first: the others must not take their places.
+    for exact in (True, False):
+        for seat in list(left):
+            chosen = _choice(seat.known, free, total, exact=exact)
+            if chosen is not None:
+                pairs.append((seat, chosen))
+                free.remove(chosen)
+                left.remove(seat)
     return pairs
+
+
+def _choice(
+    known: Finding, free: Sequence[Occurrence], total: int, *, exact: bool
+) -> Occurrence | None:
+    after = bisect_left(free, known.line, key=lambda each: each.line)
+    around = free[max(0, after - NEAREST_OTHERS) : after + NEAREST_OTHERS]
+    # If as many equal passages are left as there were, nothing was added or removed between them,
+    # so the third one is still the third.
+    by_order = known.occurrence if known.occurrences == total else 0
+    likely = [each for each in around if not _is_another(each, known)]
+    # A decision must not move to a passage that it was never about. An open finding may.
+    possible = likely if exact or known.status is FindingStatus.DISMISSED else likely or around
+    if exact:
+        possible = [
+            each
+            for each in likely
+            if (each.number == by_order if by_order else each.line == known.line)
+        ]
+    in_order = sorted(possible, key=lambda e: (e.number != by_order, abs(e.line - known.line)))
+    return next(iter(in_order), None)
 
 
 def _is_another(found: Occurrence, known: Finding) -> bool:
@@ -200,38 +209,6 @@ def _agreement(now: str, own: str, other: str) -> int:
     ]
     # If one side speaks for each, nobody knows which passage it is: that is not enough.
     return sum(agree) or (-1 if any(agree) else 0)
-
-
-def _pair_in_order(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
-    """Pairs by order if nothing was added or removed, else with the nearest passage."""
-    if not found:
-        return []
-    if len(seats) == len(found):
-        return list(zip(seats, found, strict=True))
-    numbers = {each.number: each for each in found}
-    pairs: _Pairs = []
-    left: list[_Seat] = []
-    for seat in seats:
-        same = numbers.pop(seat.known.occurrence, None) if seat.known.occurrences == total else None
-        if same is not None:
-            pairs.append((seat, same))
-        else:
-            left.append(seat)
-    return [*pairs, *_pair_nearest(left, list(numbers.values()))]
-
-
-def _pair_nearest(seats: Sequence[_Seat], found: list[Occurrence]) -> _Pairs:
-    lines = {each.line: each for each in reversed(found)}
-    same = [(s, lines[s.known.line]) for s in seats if s.known.line in lines]
-    pairs = list({each.number: (seat, each) for seat, each in reversed(same)}.values())
-    done, taken = {id(seat) for seat, _ in pairs}, {each.number for _, each in pairs}
-    free = [each for each in found if each.number not in taken]
-    for seat in seats:
-        if free and id(seat) not in done:
-            chosen = nearest(free, seat.known.line)
-            free.remove(chosen)
-            pairs.append((seat, chosen))
-    return pairs
 
 
 def _covers(each: Occurrence, line: int) -> bool:

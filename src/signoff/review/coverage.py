@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from signoff.core.words import FindingStatus
 from signoff.documents.control_characters import escape_controls
+from signoff.review.record import Record
 
 SHOWN_NAMES = 10
 """Names that a line shows; the others are counted, and listed in JSON and in reports."""
@@ -27,20 +28,17 @@ class ReaderKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Reader:
+class Reader(Record):
     """Someone who has read a text, or some of its files, against a constraint."""
 
     name: str
     kind: ReaderKind
     usable: bool = True
     """Whether anything it answered was a review."""
-    humans: tuple[str, ...] = ()
-    """Who decided where it gave no usable review."""
+    decided_by: tuple[str, ...] = ()
+    """The humans who decided where it gave no usable review."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns it for programs."""
-        facts = {"name": self.name, "kind": self.kind.value, "usable": self.usable}
-        return {**facts, "decided_by": list(self.humans)} if self.humans else facts
+    omit_empty: ClassVar = frozenset({"decided_by"})
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class ConstraintResult:
         )
         # A human who decided in place of a critic has read the text, so their name belongs to those
         # who passed it.
-        humans = [name for each in self.readers for name in each.humans]
+        humans = [name for each in self.readers for name in each.decided_by]
         names = [each.name for each in self.readers if each.usable]
         who = " and ".join(dict.fromkeys([*names, *humans])) or "nobody"
         parts = [f"{found}; read by {who}" if found else f"passed by {who}"]

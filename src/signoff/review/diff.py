@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
@@ -56,7 +55,8 @@ def tie_hunks(
     a change elsewhere in the same line does not count. `issue` is None for a change that no finding
     asked for. `also` lists further findings about these words.
     """
-    old, new = before.split("\n"), after.split("\n")
+    # Lines as `diff_files` has them: what is recorded here is found again by its range of lines.
+    old, new = _lines(before), _lines(after)
     all_changes = merged_changes(old, new)
     # What the engine applied is certain, and what a change did to a quote is an inference, so exact
     # edits come first.
@@ -162,38 +162,19 @@ class _Claim:
     text: str = ""
     """The first line that the edit writes."""
 
-    def explains(self, old: Sequence[str], change: _Replacement) -> bool:
+    def explains(self, old: Sequence[str], new: Sequence[str], change: Change) -> bool:
         """Whether the change takes words from the passage, or writes the text of the edit."""
-        first, last = change.lines
+        first, last = change.old_start, change.old_end
         # Text that is added after a passage may be a paragraph, with an empty line before it.
         if self.first > last or first > self.last + 2:
             return False
         # A passage may begin before the changed lines and end after them, with a line break.
-        head, tail = ["", *old[self.first : first]], [*old[last : self.last + 1], ""]
+        head, tail = ["\n", *old[self.first : first]], old[last : self.last + 1]
         before, after = (
-            "\n".join([*head, *lines, *tail]) for lines in (change.removed, change.added)
+            "".join([*head, *lines, *tail])
+            for lines in (old[first:last], new[change.new_start : change.new_end])
         )
         return _lost(self.passage, before, after) or _lost(self.text, after, before)
-
-
-@dataclass(frozen=True)
-class _Replacement:
-    """A change with its texts, each of them one string, or nothing at all."""
-
-    lines: tuple[int, int]
-    removed: list[str]
-    added: list[str]
-
-    @classmethod
-    def between(cls, old: Sequence[str], new: Sequence[str], change: Change) -> _Replacement:
-        removed, added = (
-            ["\n".join(lines)] if lines else []
-            for lines in (
-                old[change.old_start : change.old_end],
-                new[change.new_start : change.new_end],
-            )
-        )
-        return cls((change.old_start, change.old_end), removed, added)
 
 
 def _lost(words: str, before: str, after: str) -> bool:
@@ -245,9 +226,8 @@ def _passage(text: str, quote: str) -> str:
 def _tied_hunk(
     old: Sequence[str], new: Sequence[str], change: Change, claims: Sequence[_Claim]
 ) -> dict[str, Any]:
-    replacement = _Replacement.between(old, new, change)
-    issues = [claim.issue for claim in claims if claim.explains(old, replacement)]
-    issues = list(dict.fromkeys(issues or _other_matches(replacement, claims)))
+    issues = [claim.issue for claim in claims if claim.explains(old, new, change)]
+    issues = list(dict.fromkeys(issues or _other_matches(old, new, change, claims)))
     hunk: dict[str, Any] = {
         "diff": _hunk_text(old, new, change),
         "issue": issues[0] if issues else None,
@@ -255,11 +235,13 @@ def _tied_hunk(
     return {**hunk, "also": issues[1:]} if issues[1:] else hunk
 
 
-def _other_matches(change: _Replacement, claims: Sequence[_Claim]) -> list[str]:
+def _other_matches(
+    old: Sequence[str], new: Sequence[str], change: Change, claims: Sequence[_Claim]
+) -> list[str]:
     """Returns the findings whose words occur again in these lines, or whose lines were indented."""
-    removed, added = "".join(change.removed), "".join(change.added)
+    first, last = change.old_start, change.old_end
+    removed, added = "".join(old[first:last]), "".join(new[change.new_start : change.new_end])
     if removed and _LINE_MARKS.sub("", removed) == _LINE_MARKS.sub("", added):
-        first, last = change.lines
         return [each.issue for each in claims if each.first < last and first <= each.last]
     return [each.issue for each in claims if _lost(each.passage, removed, added)]
 
@@ -283,8 +265,8 @@ def _tie_omission(
 
 
 def _hunk_text(old: Sequence[str], new: Sequence[str], change: Change) -> str:
-    removed = [f"-{line}" for line in old[change.old_start : change.old_end]]
-    added = [f"+{line}" for line in new[change.new_start : change.new_end]]
+    removed = _signed("-", old[change.old_start : change.old_end])
+    added = _signed("+", new[change.new_start : change.new_end])
     text = "\n".join([hunk_header(change), *removed, *added])
     return text if len(text) <= LONGEST_HUNK else text[:LONGEST_HUNK] + "…"
 
@@ -305,7 +287,6 @@ def _range(start: int, end: int) -> str:
 
 CONTEXT = 3
 """Unchanged lines that are shown before and after a change."""
-_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 NO_BREAK = "\\ No newline at end of file"
 """What a unified diff writes after a last line that has no line break."""
 
@@ -376,9 +357,10 @@ def _diff(
     path: str, before: str, after: str, labels: Mapping[str, tuple[str, ...]]
 ) -> Iterator[DiffHunk]:
     old, new = _lines(before), _lines(after)
-    changes, recorded = merged_changes(old, new), _Recorded(path, labels)
+    changes = merged_changes(old, new)
     for change, margin in zip(changes, _margins(changes, len(old)), strict=True):
-        yield _hunk(old, new, change, margin, recorded.findings(change))
+        findings = labels.get(label_key(path, hunk_header(change)), ())
+        yield _hunk(old, new, change, margin, findings)
 
 
 def findings_of(hunk: Mapping[str, Any]) -> tuple[str, ...]:
@@ -390,42 +372,6 @@ def _lines(text: str) -> list[str]:
     """Returns the lines of a text with their breaks: only the last one may have none."""
     *lines, rest = text.split("\n")
     return [*(f"{line}\n" for line in lines), *([rest] if rest else [])]
-
-
-class _Recorded:
-    """Looks up the findings that were recorded for a change."""
-
-    def __init__(self, path: str, labels: Mapping[str, tuple[str, ...]]) -> None:
-        self._path = path
-        self._labels = labels
-
-    def findings(self, change: Change) -> tuple[str, ...]:
-        exact = self._labels.get(label_key(self._path, hunk_header(change)))
-        if exact is not None:
-            return exact
-        # The recorded range is another one if the end of the file has changed.
-        near = [found for other, found in self._ranges if _overlap(change, other)]
-        return tuple(dict.fromkeys(each for found in near for each in found))
-
-    @cached_property
-    def _ranges(self) -> list[tuple[Change, tuple[str, ...]]]:
-        keys = (key.split("\n", 1) for key in self._labels)
-        headers = [(header, f"{path}\n{header}") for path, header in keys if path == self._path]
-        matches = [(_HEADER.match(header), key) for header, key in headers]
-        return [(_change(match), self._labels[key]) for match, key in matches if match]
-
-
-def _change(match: re.Match[str]) -> Change:
-    numbers = [int(each) if each is not None else 1 for each in match.groups()]
-    old, old_count, new, new_count = numbers
-    # An empty range names the line before it.
-    starts = old - (old_count > 0), new - (new_count > 0)
-    return Change(starts[0], starts[0] + old_count, starts[1], starts[1] + new_count)
-
-
-def _overlap(one: Change, other: Change) -> bool:
-    old = max(one.old_start, other.old_start) < min(one.old_end, other.old_end)
-    return old or max(one.new_start, other.new_start) < min(one.new_end, other.new_end)
 
 
 def _margins(changes: Sequence[Change], length: int) -> Iterator[tuple[int, int]]:

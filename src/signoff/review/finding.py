@@ -17,8 +17,8 @@ from typing import Any, ClassVar, TypeVar
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.critique import CritiqueIssue, quotes_nothing
+from signoff.review.evidence import limit_marks, plain_text, split_markers
 from signoff.review.record import Record
-from signoff.review.typography import limit_marks, plain_text, split_markers
 
 _AROUND_QUOTE = " .,;:\"'"
 """Characters that a quote may have at its ends although its passage has not."""

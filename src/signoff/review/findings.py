@@ -18,9 +18,15 @@ from signoff.core.delta import Revision
 from signoff.core.frozen import FrozenDict
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import OPEN, FindingStatus, Label
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.artifact import ArtifactVersion, occurrence_fields, place, with_occurrence
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+)
 from signoff.review.evidence import Occurrence
 from signoff.review.finding import Finding, became, blocking_first, is_set_aside, normalize
 from signoff.review.identity import find_passages

@@ -1,7 +1,7 @@
 """Decides which issues of several critics and rounds are the same finding.
 
 A finding is what one rule of one constraint says about one passage, or about one location
-where something is missing. Equal passages are different ones: `occurrence.py` tells them apart. A
+where something is missing. Equal passages are different ones: `artifact.py` tells them apart. A
 passage that was reworded between two rounds is recognized by its
 similarity, but never confused with another passage that is in the artifact at the same time.
 """
@@ -18,9 +18,8 @@ from signoff.core.digest import SHORT, text_digest
 from signoff.core.words import FindingStatus
 from signoff.review.artifact import ArtifactVersion, nearest, place, stated_line
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
-from signoff.review.evidence import Occurrence
+from signoff.review.evidence import Occurrence, find_words
 from signoff.review.finding import Finding, normalize, passage_words, subject_of
-from signoff.review.typography import find_words
 
 SIMILAR = 85.0
 """How similar two quotes must be, in percent, for one to be the other reworded."""
@@ -36,15 +35,6 @@ IsExcused = Callable[[str, CritiqueIssue], bool]
 
 def _excuses_nothing(_constraint: str, _issue: CritiqueIssue) -> bool:
     return False
-
-
-def identify(
-    existing: Iterable[Finding],
-    critiques: Sequence[Critique],
-    artifact: str | Mapping[str, str] | ArtifactVersion,
-) -> list[list[str]]:
-    """Returns the finding id of every issue, critique by critique, in their order."""
-    return [[each.id for each in ids] for ids in find_passages(existing, critiques, artifact)]
 
 
 class IssueIdentity(NamedTuple):

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from signoff.core.severity import DEFAULT_SEVERITY, Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.documents.globs import matches
 from signoff.review.artifact import ArtifactVersion, locate, place, with_occurrence
-from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
+from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding
 from signoff.review.record import Record
 
@@ -79,28 +79,22 @@ class LastingDecision(Record):
     )
 
     @classmethod
-    def about_finding(
-        cls, finding: Finding, why: str, *, by: str = "", on: str = "", until: str = ""
-    ) -> LastingDecision:
-        """Returns the decision to dismiss a finding."""
+    def about_finding(cls, finding: Finding, why: str, **record: Any) -> LastingDecision:
+        """Returns the decision to dismiss a finding; `record` says who, when and until when."""
         return cls(
             finding=finding.id,
             why=why,
             about=finding.finding,
             version=finding.artifact if finding.omission else "",
-            by=by,
-            on=on,
-            until=until,
             **{name: getattr(finding, name) for name in _SAME_AS_FINDING},
+            **record,
         )
 
     @classmethod
-    def about_rule(
-        cls, finding: Finding, why: str, files: str, *, by: str = "", on: str = "", until: str = ""
-    ) -> LastingDecision:
+    def about_rule(cls, finding: Finding, why: str, files: str, **record: Any) -> LastingDecision:
         """Returns the decision to dismiss what a finding's rule reports in some files."""
         about = (finding.id, finding.constraint, why, finding.rule, finding.severity)
-        return cls(*about, all_like=True, files=files, by=by, on=on, until=until)
+        return cls(*about, all_like=True, files=files, **record)
 
     def covers(self, constraint: str, rule: str, path: str) -> bool:
         """Whether it is about a rule and these findings are in one of its files."""
@@ -164,54 +158,18 @@ def dismissed_before(
     ]
 
 
-def dismiss_commented(
-    critique: Critique, version: ArtifactVersion, trusted: Mapping[str, str] | None = None
-) -> Critique:
-    """Returns a critique in which issues that a comment in their file is about are dismissed.
-
-    With `trusted`, texts by path, only comments count that are in these with the same passage: a
-    change must not be able to switch off its own review.
-    """
-    issues = (
-        replace(issue, dismissed=reason)
-        if (reason := _comment_about(issue, critique.constraint_id, version, trusted))
-        else issue
-        for issue in critique.issues
+def decision_about(
+    issue: CritiqueIssue, constraint: str, decisions: Sequence[LastingDecision]
+) -> str:
+    """Returns why an issue is dismissed with all like it; empty if it is not."""
+    covering = (
+        each.why
+        for each in decisions
+        if each.covers(constraint, issue.rule_id, issue.path)
+        # What was accepted was a problem of this severity. A worse one under the same rule is news.
+        and issue.severity.rank >= each.severity.rank
     )
-    return replace(critique, issues=tuple(issues))
-
-
-def dismiss_rules(critique: Critique, decisions: Sequence[LastingDecision]) -> Critique:
-    """Returns a critique without what decisions about whole rules cover; worse reports count."""
-    if not decisions:
-        return critique
-    constraint = critique.constraint_id
-
-    def dismissed(issue: CritiqueIssue) -> str:
-        covering = (
-            each.why
-            for each in decisions
-            if each.covers(constraint, issue.rule_id, issue.path)
-            # What was accepted was a problem of this severity. A worse one under the same rule is
-            # news.
-            and issue.severity.rank >= each.severity.rank
-        )
-        return next((f"dismissed with all like it: {why}" for why in covering), "")
-
-    issues = (
-        replace(each, dismissed=each.dismissed or dismissed(each)) for each in critique.issues
-    )
-    return replace(critique, issues=tuple(issues))
-
-
-def is_commented(
-    issue: CritiqueIssue,
-    constraint: str,
-    version: ArtifactVersion,
-    trusted: Mapping[str, str] | None = None,
-) -> bool:
-    """Whether a comment in the file of an issue is about it."""
-    return bool(_comment_about(issue, constraint, version, trusted))
+    return next((f"dismissed with all like it: {why}" for why in covering), "")
 
 
 def ignored_rules(files: Mapping[str, str]) -> list[tuple[str, int, str]]:
@@ -231,14 +189,20 @@ def adds_ignore(before: str, after: str) -> bool:
     return bool(new - old)
 
 
-def _comment_about(
+def comment_about(
     issue: CritiqueIssue,
     constraint: str,
     version: ArtifactVersion,
     trusted: Mapping[str, str] | None,
 ) -> str:
+    """Returns why a comment in its file dismisses an issue; empty if none does.
+
+    With `trusted`, texts by path, only comments count that are in these with the same passage: a
+    change must not be able to switch off its own review.
+    """
     text = version.files.get(issue.path, "")
-    if "signoff:" not in text:
+    # In a text without a name, a comment would be a part of what is written.
+    if not issue.path or "signoff:" not in text:
         return ""
     where = locate(version, issue.evidence, issue.path, issue.line)
     if where is None:

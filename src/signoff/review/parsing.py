@@ -20,13 +20,16 @@ from typing import Any
 from signoff.core.effects import Reply
 from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.documents.lenient_json import find_closed_objects, load_strict
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import (
     DEFAULT_MAX_FINDINGS,
     MOST_ISSUES,
+    Adjudication,
+    AdjudicationDecision,
     Critique,
     CritiqueIssue,
     Overall,
+    Pursuit,
+    Verdict,
     Withdrawal,
 )
 from signoff.review.reply_text import (
@@ -100,7 +103,7 @@ def parse_critique(
     fields = Fields(value, "the answer")
     if "overall" not in fields.raw and "issues" not in fields.raw:
         raise Unreadable("the JSON object has no `overall` or `issues`")
-    overall = _overall(fields)
+    overall = Overall(_one_of(fields, "overall", Overall.FAIL, Overall.PASS))
     # Issues are read before anything is refused: what is valid in an answer counts even if the
     # answer as a whole is sent back.
     entries = [Fields(raw, f"issue {n}") for n, raw in enumerate(fields.items("issues"), start=1)]
@@ -177,10 +180,11 @@ def limit_issues(
     kept = [issue for issue in by_severity if always(issue)]
     others = [issue for issue in by_severity if not always(issue)]
     kept += others[: max(0, most - len(kept))]
+    note = f"{len(issues)} issues were reported; only the {len(kept)} most severe are kept"
     return replace(
         critique,
         issues=tuple(sorted(kept, key=lambda issue: issue.severity.rank)),
-        notes=(*critique.notes, *_omitted_note(len(issues), len(kept))),
+        notes=(*critique.notes, *([note] if len(kept) < len(issues) else [])),
     )
 
 
@@ -234,7 +238,7 @@ def parse_adjudication(
     orders = dict.fromkeys([fields.text("bill_of_work", most=LONGEST_REPLY), clean(work_order)])
     return Adjudication(
         round=iteration,
-        status=_verdict(fields),
+        status=Verdict(_one_of(fields, "status", Verdict.REWRITE, Verdict.APPROVED)),
         decisions=tuple(decisions.values()),
         tension_analysis=_tensions(fields.raw.get("tension_analysis")),
         bill_of_work="\n\n".join(filter(str.strip, orders)),
@@ -254,11 +258,12 @@ def _text(reply: Reply | str) -> str:
     return reply if isinstance(reply, str) else reply.text
 
 
-def _overall(fields: Fields) -> Overall:
-    name = fields.text("overall").upper() or Overall.FAIL
-    if name not in (Overall.PASS, Overall.FAIL):
-        raise Unreadable(f"`overall` is {name[:40]!r}; it must be PASS or FAIL")
-    return Overall(name)
+def _one_of(fields: Fields, name: str, default: str, other: str) -> str:
+    """Returns which of two words a reply has under a key; the default if it has no such key."""
+    word = fields.text(name).upper() or default
+    if word not in (default, other):
+        raise Unreadable(f"`{name}` is {word[:40]!r}; it must be {other} or {default}")
+    return word
 
 
 def _issue(fields: Fields, rules: Mapping[str, Severity], *, by_file: bool) -> CritiqueIssue:
@@ -305,12 +310,6 @@ def _unknown_severities(entries: Sequence[Fields]) -> list[str]:
     return problems[:MOST_PROBLEMS]
 
 
-def _omitted_note(reported: int, kept: int) -> tuple[str, ...]:
-    if reported == kept:
-        return ()
-    return (f"{reported} issues were reported; only the {kept} most severe are kept",)
-
-
 def _confidence(raw: object) -> float | None:
     if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
         return None
@@ -355,13 +354,6 @@ def _withdrawals(raw: object) -> tuple[Withdrawal, ...]:
         for id_, reason in pairs[:MOST_WITHDRAWALS]
         if isinstance(id_, str) and isinstance(reason, str)
     )
-
-
-def _verdict(fields: Fields) -> Verdict:
-    name = fields.text("status").upper() or Verdict.REWRITE
-    if name not in (Verdict.APPROVED, Verdict.REWRITE):
-        raise Unreadable(f"`status` is {name[:40]!r}; it must be APPROVED or REWRITE")
-    return Verdict(name)
 
 
 def _decision(fields: Fields, notes: list[str]) -> AdjudicationDecision:

@@ -2,7 +2,8 @@
 
 A judge may dismiss issues and explain. It cannot change who reported an issue or lower its
 severity, and it cannot approve while a blocking finding is open, whether it had to decide about
-that one or not. Stop rules end a run in addition to its round limit, where more rounds will not
+that one or not. Rules about single issues say why one does not count (`ISSUE_RULES`). Stop rules
+(`STOP_RULES`) end a run in addition to its round limit, where more rounds will not
 help; they look only at recorded data, so a replayed run stops in the same round for the same
 reason.
 """
@@ -10,16 +11,25 @@ reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import Label
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
-from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.artifact import ArtifactVersion
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import Finding, is_set_aside
 from signoff.review.findings import Ledger
+from signoff.review.lasting_decision import LastingDecision, comment_about, decision_about
+from signoff.review.review_scope import NOT_CHANGED, is_unchanged_line
 from signoff.review.work_order import Edit, format_work_order, without_issues
 
 
@@ -251,21 +261,71 @@ def pursue(finding: Finding) -> AdjudicationDecision:
     )
 
 
+@dataclass(frozen=True)
+class IssueContext:
+    """What rules about single issues look at."""
+
+    content: ArtifactVersion
+    base: Mapping[str, str] = field(default_factory=dict)
+    """In a review of changes, the texts before them."""
+    trusted: Mapping[str, str] | None = None
+    """The texts whose comments may dismiss findings; None if those of the files may."""
+    decisions: Sequence[LastingDecision] = ()
+    """Decisions about everything that a rule reports."""
+
+
+def _ignored(issue: CritiqueIssue, constraint: str, about: IssueContext) -> str:
+    return comment_about(issue, constraint, about.content, about.trusted)
+
+
+def _decided(issue: CritiqueIssue, constraint: str, about: IssueContext) -> str:
+    return decision_about(issue, constraint, about.decisions)
+
+
+def _unchanged(issue: CritiqueIssue, _constraint: str, about: IssueContext) -> str:
+    return NOT_CHANGED if is_unchanged_line(issue, about.content, about.base) else ""
+
+
+@dataclass(frozen=True)
+class IssueRule:
+    """A reason for which an issue does not count although a critic reports it."""
+
+    sets: Literal["dismissed", "set_aside"]
+    """The field of the issue that gets the reason."""
+    reason: Callable[[CritiqueIssue, str, IssueContext], str]
+    """Returns the reason for an issue of a constraint, or an empty text."""
+    by_line: bool = True
+    """Whether it depends on the line of the issue."""
+
+
+ISSUE_RULES = (
+    IssueRule("dismissed", _ignored),
+    IssueRule("dismissed", _decided, by_line=False),
+    IssueRule("set_aside", _unchanged),
+)
+"""What is asked about each issue, in this order; the first reason for a field stays."""
+
+
+def apply_issue_rules(critique: Critique, about: IssueContext) -> Critique:
+    """Returns a critique in which the issues say why they do not count."""
+
+    def ruled(issue: CritiqueIssue) -> CritiqueIssue:
+        for rule in ISSUE_RULES:
+            if not getattr(issue, rule.sets):
+                why: dict[str, Any] = {rule.sets: rule.reason(issue, critique.constraint_id, about)}
+                issue = replace(issue, **why)
+        return issue
+
+    return replace(critique, issues=tuple(map(ruled, critique.issues)))
+
+
+def is_excused(constraint: str, issue: CritiqueIssue, about: IssueContext) -> bool:
+    """Whether an issue would not count on its line."""
+    return any(rule.by_line and rule.reason(issue, constraint, about) for rule in ISSUE_RULES)
+
+
 MOST_LISTED = 5
 """Findings that an explanation lists; the rest are only counted."""
-
-
-class StopRules(Protocol):
-    """After how many rounds each rule stops a run (oscillation: returns of one finding)."""
-
-    @property
-    def plateau(self) -> int | None: ...
-    @property
-    def oscillation(self) -> int | None: ...
-    @property
-    def thrashing(self) -> int | None: ...
-    @property
-    def only_new(self) -> int | None: ...
 
 
 @dataclass(frozen=True)
@@ -276,22 +336,33 @@ class Stop:
     evidence: str
 
 
-def find_stop_reason(
-    rounds: Sequence[Mapping[str, Any]],
-    ledger: Ledger,
-    to_fix_by_round: Sequence[Sequence[str]],
-    config: StopRules,
-) -> Stop | None:
-    """Returns why a run does not converge, or None; the most specific rule wins."""
-    if not ledger.open():
+@dataclass(frozen=True)
+class LoopProgress:
+    """What stop rules look at: all rounds so far."""
+
+    rounds: Sequence[Mapping[str, Any]]
+    """The open findings of each round in numbers."""
+    ledger: Ledger
+    to_fix: Sequence[Sequence[str]]
+    """The findings that had to be fixed in each round."""
+    unchanged: bool = False
+    """Whether the text is as it was when the judge last asked for changes."""
+
+
+def find_stop_reason(progress: LoopProgress, numbers: Mapping[str, int]) -> Stop | None:
+    """Returns why a run does not converge, or None; `numbers` are those of the rules that are on.
+
+    The first rule of `STOP_RULES` with a reason wins.
+    """
+    if numbers and progress.unchanged:
+        number = progress.rounds[-1]["round"]
+        return Stop("unchanged", f"the text is the same as before round {number}")
+    if not progress.ledger.open():
         return None
-    reasons = (
-        _oscillation(ledger, config.oscillation),
-        _thrashing(ledger, to_fix_by_round, config.thrashing),
-        _only_new(rounds, config.only_new),
-        _plateau(rounds, ledger, config.plateau),
-    )
-    return next((stop for stop in reasons if stop is not None), None)
+    for name, number in numbers.items():
+        if evidence := STOP_RULES[name](progress, number):
+            return Stop(name, evidence)
+    return None
 
 
 def to_fix_in_a_row(to_fix_by_round: Sequence[Sequence[str]], threshold: int) -> list[str]:
@@ -309,54 +380,53 @@ def weight(summary: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(summary["open"].get(severity.value, 0)) for severity in Severity)
 
 
-def _oscillation(ledger: Ledger, returns: int | None) -> Stop | None:
-    if returns is None:
-        return None
-    returned = [finding for finding in ledger.open() if finding.returns >= returns]
-    if not returned:
-        return None
-    return Stop("oscillation", f"fixed and back again: {_list_findings(returned)}")
+def _oscillation(progress: LoopProgress, returns: int) -> str:
+    returned = [finding for finding in progress.ledger.open() if finding.returns >= returns]
+    return f"fixed and back again: {_list_findings(returned)}" if returned else ""
 
 
-def _thrashing(
-    ledger: Ledger, to_fix_by_round: Sequence[Sequence[str]], rounds: int | None
-) -> Stop | None:
-    if rounds is None:
-        return None
-    ids = set(to_fix_in_a_row(to_fix_by_round, rounds - 1))
-    stuck = [finding for finding in ledger.open() if finding.id in ids]
-    if not stuck:
-        return None
-    evidence = f"sent to be fixed {rounds} times in a row and still open: {_list_findings(stuck)}"
-    return Stop("thrashing", evidence)
+def _thrashing(progress: LoopProgress, rounds: int) -> str:
+    ids = set(to_fix_in_a_row(progress.to_fix, rounds - 1))
+    stuck = [finding for finding in progress.ledger.open() if finding.id in ids]
+    how = f"sent to be fixed {rounds} times in a row and still open"
+    return f"{how}: {_list_findings(stuck)}" if stuck else ""
 
 
-def _only_new(rounds: Sequence[Mapping[str, Any]], length: int | None) -> Stop | None:
-    """Stops if every fix was followed by new findings only, for `length` rounds in a row."""
+def _only_new(progress: LoopProgress, length: int) -> str:
+    """Every fix was followed by new findings only, for `length` rounds in a row."""
     # In the first round every finding is new, so it does not count.
-    latest = rounds[1:][-length:] if length is not None else []
-    if length is None or len(latest) < length or not all(map(_all_new, latest)):
-        return None
+    latest = progress.rounds[1:][-length:]
+    if len(latest) < length or not all(map(_all_new, latest)):
+        return ""
     counts = ", ".join(f"{sum(weight(each))} in round {each['round']}" for each in latest)
-    return Stop("only_new", f"only new findings: {counts}")
+    return f"only new findings: {counts}"
 
 
 def _all_new(summary: Mapping[str, Any]) -> bool:
     return 0 < sum(weight(summary)) == int(summary[Label.NEW] + summary[Label.CAUSED_BY_FIX])
 
 
-def _plateau(
-    rounds: Sequence[Mapping[str, Any]], ledger: Ledger, length: int | None
-) -> Stop | None:
-    if length is None or len(rounds) <= length:
-        return None
+def _plateau(progress: LoopProgress, length: int) -> str:
+    rounds = progress.rounds
+    if len(rounds) <= length:
+        return ""
     best = min(rounds[:-length], key=weight)
     latest = rounds[-length:]
     if any(weight(each) < weight(best) for each in latest):
-        return None
+        return ""
     counts = ", ".join(f"round {s['round']}: {_format_counts(s)}" for s in (best, *latest))
-    open_findings = _list_findings(ledger.open())
-    return Stop("plateau", f"no better than before ({counts}); open: {open_findings}")
+    return f"no better than before ({counts}); open: {_list_findings(progress.ledger.open())}"
+
+
+StopRule = Callable[[LoopProgress, int], str]
+"""Returns the evidence that a run does not converge, or an empty text; the number is its own."""
+STOP_RULES: Mapping[str, StopRule] = {
+    "oscillation": _oscillation,
+    "thrashing": _thrashing,
+    "only_new": _only_new,
+    "plateau": _plateau,
+}
+"""Each stop rule by its key in `convergence:`; those that name a finding come first."""
 
 
 def _format_counts(summary: Mapping[str, Any]) -> str:

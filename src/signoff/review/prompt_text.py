@@ -16,16 +16,9 @@ from signoff.core.digest import SHORT, text_digest
 from signoff.core.one_line import one_line
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
-from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.constraint import SEPARATOR, Constraint, Rule
-from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.finding import (
-    LISTED,
-    MOST_EQUAL,
-    Finding,
-    blocking_first,
-    group_equal,
-)
+from signoff.review.critique import Adjudication, Critique, CritiqueIssue, Verdict
+from signoff.review.finding import LISTED, MOST_EQUAL, Finding, blocking_first, group_equal
 from signoff.review.findings import Ledger
 from signoff.review.work_order import Edit, EditKind, is_detail
 

@@ -14,21 +14,36 @@ evidence before the finding, reasons before the verdict, so that a verdict follo
 written before it. Every key is required and no other is allowed, which is what vendors' strict
 modes demand; optional values are null. The prompt says what each key means, and a schema is paid
 for like a prompt, so it does not say it again.
+
+A flow can replace the templates by its own. They are written in the language of
+`signoff.documents.templates`; `REQUIRED` has which templates there are and what each of them needs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from signoff.core.effects import ProductPrompt
 from signoff.core.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
-from signoff.review.adjudication import Pursuit, Verdict
+from signoff.documents.files import display_path, read_text
+from signoff.documents.mistakes import Mistake
+from signoff.documents.mistakes import Path as KeyPath
+from signoff.documents.templates import mistakes_in, render_text, variables_of
+from signoff.errors import Problem, UsageError
 from signoff.review.constraint import Constraint, compress_constraints
-from signoff.review.critique import DEFAULT_MAX_FINDINGS, Critique, CritiqueIssue, Overall
-from signoff.review.prompt_templates import built_in, fill
+from signoff.review.critique import (
+    DEFAULT_MAX_FINDINGS,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.prompt_text import (
     ConstraintMaterial,
     Guidance,
@@ -44,7 +59,7 @@ from signoff.review.prompt_text import (
     sentences,
     within_budget,
 )
-from signoff.review.shown_file import ShownFile
+from signoff.review.review_scope import ShownFile
 from signoff.review.work_order import EditKind
 
 _TEXT = {"type": "string"}
@@ -126,7 +141,7 @@ Templates = Mapping[str, str]
 NO_TEMPLATES: Templates = MappingProxyType({})
 
 
-def generator_prompt(
+def build_generator_prompt(
     *,
     goal: str,
     sources: str,
@@ -198,7 +213,7 @@ def brief_prompt(
     return _prompt(("author_brief",), values, material, templates)
 
 
-def critic_prompt(
+def build_critic_prompt(
     *,
     goal: str,
     artifact: str,
@@ -263,7 +278,7 @@ def critic_prompt(
     return prompt
 
 
-def adjudicator_prompt(
+def build_adjudicator_prompt(
     *,
     goal: str,
     artifact: str,
@@ -324,7 +339,7 @@ def adjudicator_prompt(
     return _prompt(names, values, material, templates, ADJUDICATION_SCHEMA, structured=structured)
 
 
-def refinement_prompt(
+def build_refinement_prompt(
     *,
     filename: str,
     bill_of_work: str,
@@ -460,3 +475,97 @@ def _critique_json(critique: Critique) -> list[Any]:
         for i in critique.issues
     ]
     return [critique.constraint_id, critique.reviewer, critique.overall, issues]
+
+
+LONGEST_TEMPLATE = 100_000
+"""Bytes; a longer file is not a template that a user wrote."""
+
+REQUIRED: Mapping[str, frozenset[str]] = {
+    "author": frozenset({"goal"}),
+    "author_system": frozenset(),
+    "author_brief": frozenset({"goal"}),
+    "critic": frozenset({"artifact", "constraints"}),
+    "critic_system": frozenset(),
+    "fixer": frozenset({"filename", "bill_of_work"}),
+    "fixer_system": frozenset(),
+    "judge": frozenset({"artifact", "critiques"}),
+    "judge_system": frozenset(),
+    "severities": frozenset(),
+    "verifier": frozenset({"passage", "claim"}),
+    "verifier_system": frozenset(),
+}
+"""Every template, with the variables it cannot do without."""
+
+_FOLDER = Path(__file__).with_name("templates")
+_SUFFIX = ".md"
+_SYSTEM = "_system"
+_VALID = f"valid: {', '.join(f'{name}{_SUFFIX}' for name in sorted(REQUIRED))}"
+
+
+@cache
+def built_in(name: str) -> str:
+    """Returns the text of a template that comes with signoff."""
+    return (_FOLDER / f"{name}{_SUFFIX}").read_text("utf-8")
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Returns a template with its values filled in; it ends with one line break."""
+    # A block at the end of a template may be left out, and its empty line with it.
+    return render_text(template, values).strip("\n") + "\n"
+
+
+def variables_for(name: str) -> set[str]:
+    """Returns the variables that a template may use: those of the built-in ones of its role."""
+    role = name.removesuffix(_SYSTEM)
+    parts = [part for part in (role, f"{role}{_SYSTEM}") if part in REQUIRED]
+    return set().union(*(variables_of(built_in(part)) for part in parts))
+
+
+def read_templates(
+    name: str, folders: Sequence[Path], at: Callable[[KeyPath], str], problems: list[Problem]
+) -> dict[str, str]:
+    """Returns the templates in a folder by name; adds every mistake in them.
+
+    A relative folder is looked for in `folders`, in this order.
+    """
+    paths = [folder / name for folder in folders]
+    folder = next((path for path in paths if path.is_dir()), None)
+    if folder is None:
+        searched = " and ".join(dict.fromkeys(display_path(each) for each in folders))
+        what = f"prompts is {name!r}, but there is no such folder"
+        problems.append(Mistake(("prompts",), what, f"searched {searched}").problem(at))
+        return {}
+    templates: dict[str, str] = {}
+    for file in sorted(folder.glob(f"*{_SUFFIX}")):
+        if file.stem not in REQUIRED:
+            problems.append(Problem(display_path(file), "is not the name of a template", _VALID))
+        elif (text := read_text(file, problems, most=LONGEST_TEMPLATE)) is not None:
+            # Templates have Unix line ends, whatever the editor: they are part of the prompt.
+            templates[file.stem] = text.replace("\r\n", "\n")
+            problems += _problems(file.stem, templates[file.stem], display_path(file))
+    if not templates and not problems:
+        what = f"the folder {name!r} has no templates"
+        problems.append(Mistake(("prompts",), what, _VALID).problem(at))
+    return templates
+
+
+def write_templates(folder: Path) -> list[Path]:
+    """Writes the built-in templates to a folder; raises `UsageError` if a file would be lost."""
+    files = {folder / f"{name}{_SUFFIX}": built_in(name) for name in REQUIRED}
+    if taken := [display_path(file) for file in files if file.exists()]:
+        raise UsageError(f"already there: {', '.join(taken)}; choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        file.write_text(text, "utf-8")
+    return list(files)
+
+
+def _problems(name: str, text: str, where: str) -> Iterator[Problem]:
+    if not text.strip():
+        yield Problem(where, "is empty", "delete it to use the built-in template")
+        return
+    yield from mistakes_in(text, where, variables_for(name))
+    # A variable that is only tested is not shown to the agent.
+    for missing in sorted(REQUIRED[name] - variables_of(text, printed=True)):
+        remedy = "without it the agent would not see what it is about"
+        yield Problem(where, f"{{{{{missing}}}}} is missing", remedy)

@@ -33,9 +33,8 @@ from typing import Any
 from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.documents.lenient_json import NotJson, find_objects, load
 from signoff.errors import AgentBadOutput
-from signoff.review.adjudication import Verdict
-from signoff.review.critique import Overall
-from signoff.review.typography import limit_marks
+from signoff.review.critique import Overall, Verdict
+from signoff.review.evidence import limit_marks
 
 MOST_TEXTS = 200
 """Texts of an object that are compared, the longest first; the first own one decides."""

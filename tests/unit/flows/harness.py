@@ -16,9 +16,8 @@ from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import BUILT_IN
 from signoff.core.severity import Severity
 from signoff.flows.compile import compile_flow
-from signoff.flows.flow import Flow
 from signoff.flows.layout import FlowLayout
-from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
+from signoff.flows.model import Flow, GenflowConfig, StepKind, WorkflowStep
 from signoff.flows.sections import Goal
 from signoff.flows.steps.critique import INSTRUCTIONS
 from signoff.review.constraint import Constraint, Rule

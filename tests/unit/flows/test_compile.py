@@ -11,7 +11,6 @@ from signoff.core.severity import IssueBehavior, Severity
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
 from signoff.flows.compile import compile_file, compile_flow
-from signoff.flows.steps.refine import writes_text
 from signoff.notation import CompileContext
 from signoff.review.constraint import ConstraintBehavior
 from signoff.runtime.engine import Engine
@@ -91,7 +90,7 @@ def test_only_an_agent_that_can_edit_files_gets_one(edits: bool, tmp_path: Path)
     workflow = compile_file(SourceFile(file), CompileContext(tmp_path, agents={"own": own}))
 
     handler: Any = workflow.steps["refine"].handler
-    assert writes_text(handler.flow, handler.step) is not edits
+    assert handler.writes_text is not edits
 
 
 def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path: Path) -> None:
@@ -102,7 +101,7 @@ def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path:
     workflow = compile_file(SourceFile(file), CompileContext(tmp_path))
 
     handler: Any = workflow.steps["refine"].handler
-    assert not writes_text(handler.flow, handler.step)
+    assert not handler.writes_text
 
 
 def test_a_check_as_the_agent_of_steps_that_name_none_cannot_write(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 from signoff.agents.scripted import ScriptedAgent
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.flows.flow import Flow
 from signoff.flows.history import FlowHistory
-from signoff.flows.model import AdjudicationConfig
+from signoff.flows.model import AdjudicationConfig, Flow
 from signoff.review.history import ArtifactChanged, IssuesReported, Judgment, ReviewHistory
 from signoff.store.sqlite import MemoryStore
 from tests.unit.flows.harness import (

@@ -3,13 +3,10 @@ from itertools import product
 import pytest
 
 from signoff.core.severity import IssueBehavior, Severity
-from signoff.flows import GenflowConfig, WorkflowStep, get_behavior_for_severity
-from signoff.flows.model import (
-    StepKind,
-    resolve_constraints_for_step,
-    with_ids,
-)
+from signoff.flows import ConvergenceConfig, GenflowConfig, WorkflowStep, get_behavior_for_severity
+from signoff.flows.model import StepKind, resolve_constraints_for_step, with_ids
 from signoff.review.constraint import BUILT_IN, Constraint, ConstraintBehavior, Level
+from signoff.review.policy import STOP_RULES
 
 LEVELS = (Level.CONSTRAINT, Level.FLOW, Level.DEFAULT)
 STEPS = (WorkflowStep(step=StepKind.GENERATE),)
@@ -147,3 +144,8 @@ def test_patterns_select_and_the_order_sorts(patterns: tuple[str, ...] | None, o
         # Equal priorities keep the order of definition.
         ids = [name for name in "security Tone style-long style".split() if name in ids]
     assert [constraint.id for constraint in chosen] == ids
+
+
+def test_every_stop_rule_has_its_number_in_the_settings() -> None:
+    """A rule that no file can turn on, or a key without a rule, would do nothing in silence."""
+    assert {*STOP_RULES} == {*ConvergenceConfig.model_fields} - {"action"}

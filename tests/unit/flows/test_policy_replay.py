@@ -9,9 +9,16 @@ from signoff.core.severity import IssueBehavior, Severity
 from signoff.flows.model import AdjudicationConfig, GenflowConfig, WorkflowStep
 from signoff.flows.policy import RecordedVisit, Replay, recompute
 from signoff.flows.state import NOTHING_REVIEWED, stored
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.constraint import Constraint, ConstraintBehavior, Level
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+    Verdict,
+)
 from tests.tables import table
 from tests.unit.flows.harness import step
 
@@ -94,7 +101,7 @@ def test_the_strongest_level_of_the_other_policy_decides_each_issue(
 
     (rerouted,) = tried(done, under=policy(**stated)).issues
 
-    assert (rerouted.now, rerouted.level) == (now, level)
+    assert (rerouted.now, rerouted.decided_by) == (now, level)
     assert rerouted.changed is (now is not IssueBehavior.HALT)
 
 

@@ -15,11 +15,7 @@ from signoff.flows.model import (
     WorkflowStep,
 )
 from signoff.flows.reading import config_from_dict, read_flow, read_flow_file, step_from_dict
-from signoff.flows.sections import (
-    ConstraintConfig,
-    Goal,
-    InlineConstraint,
-)
+from signoff.flows.sections import ConstraintConfig, Goal, InlineConstraint
 from signoff.review.constraint import ConstraintBehavior
 from tests.tables import table
 

@@ -9,9 +9,11 @@ from signoff.flows.state import (
     NOTHING_REVIEWED,
     FlowState,
     after,
-    critiques_in_scope,
+    get_critiques_for_scope,
     left_unadjudicated,
+    stored,
 )
+from signoff.review.critique import Critique, Overall
 from signoff.review.prompt_text import Guidance
 from tests.tables import table
 
@@ -21,7 +23,7 @@ ORDERS = [order for length in (1, 2, 3, 4) for order in product(STEPS, repeat=le
 
 def critic(state: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:
     """Updates the state like a critique step."""
-    critiques = [{"step": name, "number": number}]
+    critiques = [stored(Critique("tone", "ann", number, Overall.PASS), name)]
     return {
         "critiques_by_step": {**state["critiques_by_step"], name: critiques},
         "unadjudicated_critiques": [*state["unadjudicated_critiques"], *critiques],
@@ -62,11 +64,11 @@ def test_every_scope_sees_and_clears_what_it_should(order: tuple[str, ...]) -> N
             state = after(state, critic(state, name, number))
             continue
 
-        seen = critiques_in_scope(state, name)  # type: ignore[arg-type]  # one of the scopes
+        seen = get_critiques_for_scope(state, name)  # type: ignore[arg-type]  # one of the scopes
 
-        assert [each["number"] for each in seen] == expected.judge(name)
+        assert [each.round for each in seen] == expected.judge(name)
         left = left_unadjudicated(state, name)  # type: ignore[arg-type]  # one of the scopes
-        assert [each["number"] for each in left] == [k for _, k in expected.unseen]
+        assert [each["round"] for each in left] == [k for _, k in expected.unseen]
         state = after(state, {"unadjudicated_critiques": left})
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signoff.core.words import FindingStatus
-from signoff.review.coverage import (
-    ConstraintResult,
-    NotRead,
-    Reader,
-    ReaderKind,
-    ReviewCoverage,
-)
+from signoff.review.coverage import ConstraintResult, NotRead, Reader, ReaderKind, ReviewCoverage
 
 
 def test_names_are_listed_by_reason_and_what_is_missing_comes_first() -> None:
@@ -37,7 +31,7 @@ def test_many_names_are_counted() -> None:
 
 
 CLAUDE, RUFF = Reader("claude", ReaderKind.CRITIC), Reader("ruff", ReaderKind.CHECK)
-REPLACED = Reader("auto", ReaderKind.CRITIC, usable=False, humans=("ann",))
+REPLACED = Reader("auto", ReaderKind.CRITIC, usable=False, decided_by=("ann",))
 FOUND = {FindingStatus.OPEN: {"HIGH": 1, "LOW": 2}, FindingStatus.DISMISSED: {"LOW": 1}}
 
 

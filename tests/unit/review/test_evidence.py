@@ -1,13 +1,19 @@
 import re
 import time
 import unicodedata
+from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.critique import Critique, CritiqueIssue, Overall, quotes_nothing
 from signoff.review.evidence import ArtifactText, find_problems, mark_unverified
 from tests.tables import table
+
+QUOTES = YAML(typ="safe").load(Path(__file__).with_name("quotes.yaml"))
+"""Quotes of the texts here, by what they are examples of."""
 
 ARTIFACT = """# The **Plan**
 
@@ -20,47 +26,13 @@ He said \u201cno\u201d.\tThat was\nall.
 """
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "We ship on Friday",
-        "We ship on Friday - unless it's raining.",
-        "We ship   on\nFriday",
-        "The Plan",
-        "# The **Plan**",
-        "read the manual. Then call",
-        "read [the manual](https://example.org/a_b)",
-        "First, read the manual.\n- Then call run_all()",
-        "- First, read the manual. - Then call `run_all()`",
-        'He said "no". That was all.',
-        '"That was all."',
-        "We ship on Friday ... raining",
-        "We ship on Friday [...] That was all.",
-        "We ship on Friday \u2026 He said \u2026",
-        "wait ... for it",
-        "no",
-    ],
-)
+@pytest.mark.parametrize("quote", QUOTES["found"])
 def test_a_quote_is_found_whatever_its_typography(quote: str) -> None:
     """A critic that quotes correctly must not be sent back for a space or an asterisk."""
     assert ArtifactText(ARTIFACT).contains(quote)
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "We ship on Monday",
-        "we ship on friday",
-        "That was all. ... We ship on Friday",
-        "no ... all",
-        "We ship on Friday ... on Monday",
-        "",
-        "...",
-        "***",
-        "\0",
-        '""',
-    ],
-)
+@pytest.mark.parametrize("quote", QUOTES["not_found"])
 def test_a_quote_that_is_not_in_the_artifact_is_not_found(quote: str) -> None:
     """Findings about text that does not exist keep a loop running for nothing."""
     assert not ArtifactText(ARTIFACT).contains(quote)
@@ -214,200 +186,22 @@ CODE = """def total(items: list[int], a_b: int) -> int:
 """
 
 
-@table(
-    ("quote", "lines"),
-    [
-        # Unicode form and typography
-        ("Open the cafe\u0301 door", [(5, 5)]),
-        ("Open the \uff43\uff41\uff46\u00e9 door", [(5, 5)]),
-        ("Keep the file_name short", [(9, 9)]),
-        ("Keep the \ufb01le_name short", [(9, 9)]),
-        ("unless it's raining", [(2, 2)]),
-        ("unless it\u00b4s raining", [(2, 2)]),
-        ("1,000 euros - non-refundable", [(17, 17)]),
-        ("1,000\u202feuros \u2013 non\u2011refundable", [(17, 17)]),
-        ("It covers 10\u00b2 cups", [(18, 18)]),
-        ("cooperation of", [(21, 21)]),
-        ("We\u200b ship\ufeff on Friday", [(2, 2)]),
-        ("\u6211\u4eec\u5728\u661f\u671f\u4e94\u53d1\u5e03", [(23, 23)]),
-        ("\u661f\u671f\u4e94", [(23, 23)]),
-        # the first letter
-        ("Unless it's raining", [(2, 2)]),
-        ("we ship on Friday", [(2, 2)]),
-        ("Nobody can't wait", [(3, 3)]),
-        ("brew 50 cups", [(6, 6)]),
-        ("We ship ... The build is red", [(2, 2), (3, 3)]),
-        # the punctuation at the end
-        ("We ship on Friday.", [(2, 2)]),
-        ("We ship on Friday;", [(2, 2)]),
-        ("We ship on Friday:", [(2, 2)]),
-        ("We ship on Friday...", [(2, 2)]),
-        ("We ship on Friday\u2026", [(2, 2)]),
-        ("Brew 50 cups for the office.", [(6, 6)]),
-        ("Open the caf\u00e9 door", [(5, 5)]),
-        ("\u201cNobody can\u2019t wait,\u201d", [(3, 3)]),
-        ('"we ship on Friday".', [(2, 2)]),
-        ("Red.", []),
-        ("red.", [(3, 3)]),
-        # line breaks
-        ("raining or the build", [(2, 3)]),
-        ("raining\nor the build", [(2, 3)]),
-        ("raining\r\nor the build", [(2, 3)]),
-        ("raining\ror the build", [(2, 3)]),
-        ("raining\\nor the build", [(2, 3)]),
-        ("We ship\non\nFriday", [(2, 2)]),
-        ("inter- national", [(20, 21)]),
-        # the marks of lists, headings, tables and quotations
-        ("1. Open the caf\u00e9 door. 2. Brew 50 cups", [(5, 6)]),
-        ("1. Open the caf\u00e9 door.\n2. Brew 50 cups", [(5, 6)]),
-        ("Open the caf\u00e9 door. Brew 50 cups", [(5, 6)]),
-        ("Open the caf\u00e9 door.\nBrew 50 cups", [(5, 6)]),
-        ("- Open the caf\u00e9 door.\n- Brew 50 cups", [(5, 6)]),
-        ("Brew 50 cups for the office 3. Close it", [(6, 7)]),
-        ("Brew 50 cups for the office. 3. Close it", []),
-        ("Keep the file_name short Do not share it", [(9, 10)]),
-        ("* Keep the file_name short\n* Do not share it", [(9, 10)]),
-        ("\u2022 Keep the file_name short \u2022 Do not share it", [(9, 10)]),
-        ("- Do not share it", [(10, 10)]),
-        ("Do not share it [ ] Ask Ann first", [(10, 11)]),
-        ("The Plan We ship on Friday", [(0, 2)]),
-        ("## The Plan\nWe ship", [(0, 2)]),
-        ("Name Cups Bob 1.5", [(13, 15)]),
-        ("| Name | Cups |\n|---|---|\n| Bob | 1.5 |", [(13, 15)]),
-        ("Bob | 1.5", [(15, 15)]),
-        ("non-refundable. It covers", [(17, 18)]),
-        ("> It covers", [(18, 18)]),
-        ("_We_ ship on __Friday__", [(2, 2)]),
-        ("the **build** is `red`", [(3, 3)]),
-    ],
-)
-def test_a_quote_is_found_at_its_lines_the_way_people_quote(
-    quote: str, lines: list[tuple[int, int]]
-) -> None:
+@table(("quote", "lines"), QUOTES["at_lines"])
+def test_a_quote_is_found_at_its_lines_the_way_people_quote(quote: str, lines: list[Any]) -> None:
     """Each quote that is not found costs a call, and then the finding."""
+    lines = [tuple(each) for each in lines]
     assert ArtifactText(QUOTED).lines_of(quote) == lines
     assert ArtifactText(unicodedata.normalize("NFD", QUOTED)).lines_of(quote) == lines
     assert ArtifactText(QUOTED.replace("\r\n", "\n")).lines_of(quote) == lines
 
 
-@table(
-    "quote",
-    [
-        # other words
-        "We ship on Monday",
-        "We shipped on Friday",
-        "We ship on on Friday",
-        "We ship Friday",
-        "on Friday We ship",
-        "They ship on Friday",
-        "We ship on Friday, unless it snows",
-        "We never ship on Friday",
-        "Thr build is red",
-        # negations
-        "Do share it",
-        "Don't share it",
-        "nobody can",
-        "somebody can't wait",
-        "Close it, later than 17:30",
-        "refundable",
-        # case beyond the first letter, and of single words
-        "we Ship on Friday",
-        "We ship on friday",
-        "WE SHIP ON FRIDAY",
-        "friday",
-        "the Build is red",
-        # numbers
-        "Brew 5",
-        "Brew 500 cups",
-        "0 cups for the office",
-        "Brew 60 cups",
-        "than 17:3",
-        "The price is 1",
-        "The price is 1.",
-        "The price is 1,00",
-        "The price is 1.000 euros",
-        "000 euros",
-        "Bob 15",
-        "Bob 1",
-        "5 points",
-        "It covers 102 cups",
-        "4. Close it",
-        "1. Open the caf\u00e9 door. 3. Brew 50 cups",
-        "Open the caf\u00e9 door. 7. Brew 50 cups",
-        # parts of words
-        "Op",
-        "pen the caf\u00e9 door",
-        "Open the caf",
-        "Open the cafe door",
-        "e",
-        "Keep the filename short",
-        "Keep the file name short",
-        # order and distance
-        "Brew 50 cups ... We ship on Friday",
-        "We ship ... on Monday",
-        "We ... it",
-        "Name Bob Cups",
-        # other signs
-        "nobody can't wait!",
-        "nobody can't wait?",
-        "We ship on Friday - unless",
-        "We ship - on Friday",
-        "We ship > on Friday",
-        "We ship 2. on Friday",
-        "The Plan: We ship",
-        # nothing
-        "",
-        " ",
-        ".",
-        "...",
-        "- ",
-        "**",
-        "\u6211\u4eec\u5728\u661f\u671f\u516d\u53d1\u5e03",
-    ],
-)
+@table("quote", QUOTES["invented"])
 def test_an_invented_quote_is_caught(quote: str) -> None:
     """A finding about text that does not exist keeps a loop running for nothing."""
     assert not ArtifactText(QUOTED).contains(quote)
 
 
-@table(
-    ("quote", "found"),
-    [
-        ("x = -1", True),
-        ("x = 1", False),
-        ("= -1", True),
-        ("1", False),
-        ("a_b", True),
-        ("ab", False),
-        ("a_b >= 10", True),
-        ("a_b > 10", False),
-        ("a_b <= 10", False),
-        ("a_b >= 1", False),
-        ("ab >= 10", False),
-        ("items[0] != x", True),
-        ("items[0] == x", False),
-        ("items[1] != x", False),
-        ("a_b - x", True),
-        ("a_b x", False),
-        ("a_b + x", False),
-        ("a_b * x", False),
-        ("return a_b * 2 ** 3 - x", True),
-        ("return a_b - 2 ** 3 - x", False),
-        ("first + 2*3", True),
-        ("first + 23", False),
-        ("first - 2*3", False),
-        ('r"\\d+"', True),
-        ('r"d+"', False),
-        ("Item = item(x)", True),
-        ("Item", True),
-        ("return Item", False),
-        ("Total", False),
-        ("x = -1\n    if a_b >= 10", True),
-        ("x = -1 if a_b >= 10", True),
-        ("-> int:", True),
-        ("=> int:", False),
-    ],
-)
+@table(("quote", "found"), QUOTES["in_code"])
 def test_operators_and_names_of_code_are_compared(quote: str, found: bool) -> None:
     """In code, one sign changes everything."""
     assert ArtifactText(CODE).contains(quote) is found

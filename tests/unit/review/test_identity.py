@@ -2,7 +2,11 @@ import pytest
 
 from signoff.core.severity import Severity
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.identity import identify
+from signoff.review.identity import find_passages
+
+
+def identify(critiques: list[Critique], artifact: str) -> list[list[str]]:
+    return [[each.id for each in ids] for ids in find_passages([], critiques, artifact)]
 
 
 def test_ids_depend_only_on_the_content() -> None:
@@ -14,14 +18,14 @@ def test_ids_depend_only_on_the_content() -> None:
     )
     critique = Critique("c", "claude", 1, Overall.FAIL, issues)
 
-    (named,) = identify([], [critique], "a quote")
+    (named,) = identify([critique], "a quote")
 
     assert named == ["976337178c79", "976337178c79", "c4f2260efdc1"]
 
 
 def test_no_issues_have_no_ids() -> None:
     """A clean critique is the good case."""
-    assert identify([], [Critique("c", "claude", 1, Overall.PASS)], "text") == [[]]
+    assert identify([Critique("c", "claude", 1, Overall.PASS)], "text") == [[]]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +50,7 @@ def test_a_passage_that_is_quoted_differently_is_the_same_finding(quote: str) ->
     first = Critique("c", "ann", 1, Overall.FAIL, tuple(issues))
     second = Critique("c", "bob", 1, Overall.FAIL, (reworded,))
 
-    (floor, door), (same,) = identify([], [first, second], artifact)
+    (floor, door), (same,) = identify([first, second], artifact)
 
     assert same == door != floor
 
@@ -63,6 +67,6 @@ def test_a_misquote_is_the_passage_if_it_is_similar_enough(shared: int, same: bo
         Critique("c", "bob", 1, Overall.FAIL, (misquote,)),
     ]
 
-    (first,), (second,) = identify([], critiques, passage)
+    (first,), (second,) = identify(critiques, passage)
 
     assert (first == second) is same

@@ -5,8 +5,7 @@ import pytest
 
 from signoff.core.effects import Reply
 from signoff.core.severity import Severity
-from signoff.review.adjudication import Adjudication, Pursuit, Verdict
-from signoff.review.critique import Critique, Overall
+from signoff.review.critique import Adjudication, Critique, Overall, Pursuit, Verdict
 from signoff.review.parsing import (
     MOST_DECISIONS,
     Unreadable,

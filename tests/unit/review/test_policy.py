@@ -1,5 +1,5 @@
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -7,12 +7,21 @@ import pytest
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import FindingStatus
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import version_digest
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.policy import (
+    STOP_RULES,
+    LoopProgress,
     Stop,
     check_approval,
     check_verdict,
@@ -387,14 +396,6 @@ def test_a_finding_that_the_judge_decided_about_is_not_listed_twice() -> None:
     assert verdict.decisions == (decision,)
 
 
-@dataclass(frozen=True)
-class Rules:
-    plateau: int | None = None
-    oscillation: int | None = None
-    thrashing: int | None = None
-    only_new: int | None = None
-
-
 def ledger_of(*findings: Finding) -> Ledger:
     return Ledger({each.id: each for each in findings}, 3)
 
@@ -425,19 +426,20 @@ def rounds(*counted: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def stop(
-    rules: Rules,
+    rules: Mapping[str, int],
     counted: Sequence[Mapping[str, int]] = (),
     pursued: Sequence[Sequence[str]] = (),
     *findings: Finding,
 ) -> Stop | None:
-    return find_stop_reason(rounds(*counted), ledger_of(*(findings or (found(),))), pursued, rules)
+    progress = LoopProgress(rounds(*counted), ledger_of(*(findings or (found(),))), pursued)
+    return find_stop_reason(progress, rules)
 
 
 def test_without_rules_nothing_ends_a_run() -> None:
     """A plain flow is bounded by its iterations and by nothing else."""
     stuck = [{"HIGH": 3}] * 10
 
-    assert stop(Rules(), stuck, [["f1"]] * 10, found(returns=9)) is None
+    assert stop({}, stuck, [["f1"]] * 10, found(returns=9)) is None
 
 
 @pytest.mark.parametrize(
@@ -458,7 +460,7 @@ def test_a_plateau_is_so_many_rounds_no_better_than_the_best_before(
     high: list[int], ends: bool
 ) -> None:
     """A run that gets better now and then must not be cut off, one that is stuck must."""
-    reason = stop(Rules(plateau=2), [{"HIGH": each} for each in high])
+    reason = stop({"plateau": 2}, [{"HIGH": each} for each in high])
 
     assert (reason is not None) is ends
 
@@ -468,13 +470,13 @@ def test_a_plateau_weighs_the_worst_findings_first() -> None:
     better = [{"CRITICAL": 1}, {"HIGH": 1, "LOW": 5}]
     worse = [{"HIGH": 1, "LOW": 5}, {"CRITICAL": 1}]
 
-    assert stop(Rules(plateau=1), better) is None
-    assert stop(Rules(plateau=1), worse) is not None
+    assert stop({"plateau": 1}, better) is None
+    assert stop({"plateau": 1}, worse) is not None
 
 
 def test_a_plateau_is_explained_with_its_numbers_and_findings() -> None:
     """A human has to decide what to do about it."""
-    reason = stop(Rules(plateau=1), [{"HIGH": 2}, {"HIGH": 2, "LOW": 1}])
+    reason = stop({"plateau": 1}, [{"HIGH": 2}, {"HIGH": 2, "LOW": 1}])
 
     assert reason == Stop(
         "plateau",
@@ -485,7 +487,7 @@ def test_a_plateau_is_explained_with_its_numbers_and_findings() -> None:
 
 def test_oscillation_is_a_finding_that_came_back_so_often() -> None:
     """Two constraints that undo each other's fixes never end by themselves."""
-    rules = Rules(oscillation=2)
+    rules = {"oscillation": 2}
 
     assert stop(rules, [], [], found(returns=1)) is None
     assert stop(rules, [], [], found(returns=2)) == Stop(
@@ -500,12 +502,12 @@ def test_a_finding_that_is_not_open_stops_nothing(status: FindingStatus) -> None
     """A minor finding that comes and goes must not end a run."""
     ended = found("f2", returns=9, status=status)
 
-    assert stop(Rules(oscillation=1, thrashing=1), [], [["f2"]], found(), ended) is None
+    assert stop({"oscillation": 1, "thrashing": 1}, [], [["f2"]], found(), ended) is None
 
 
 def test_thrashing_is_a_finding_pursued_so_many_times_in_a_row() -> None:
     """An author that cannot fix something will not learn it in the tenth round."""
-    rules = Rules(thrashing=3)
+    rules = {"thrashing": 3}
 
     assert stop(rules, [], [["f1"], ["f1"]]) is None
     assert stop(rules, [], [["f1"], [], ["f1"], ["f1"]]) is None
@@ -517,7 +519,7 @@ def test_thrashing_is_a_finding_pursued_so_many_times_in_a_row() -> None:
 def test_only_new_findings_round_after_round_end_a_run() -> None:
     """Critics that always find something else would keep a run going forever."""
     fresh = {"HIGH": 2, "new": 1, "caused_by_fix": 1, "fixed": 2}
-    rules = Rules(only_new=2)
+    rules = {"only_new": 2}
 
     assert stop(rules, [fresh, fresh]) is None, "in the first round everything is new"
     assert stop(rules, [fresh, fresh, fresh]) == Stop(
@@ -539,13 +541,13 @@ def test_a_round_with_anything_older_in_it_is_not_only_new(old: dict[str, int]) 
     """A finding that was not reviewed this time is still open, and old."""
     fresh = {"HIGH": 1, "new": 1}
 
-    assert stop(Rules(only_new=2), [fresh, fresh, old]) is None
-    assert stop(Rules(only_new=2), [fresh, old, fresh]) is None
+    assert stop({"only_new": 2}, [fresh, fresh, old]) is None
+    assert stop({"only_new": 2}, [fresh, old, fresh]) is None
 
 
 def test_the_rule_that_names_the_culprit_comes_before_the_one_that_only_counts() -> None:
     """Of two true reasons the more useful one is reported."""
-    rules = Rules(plateau=1, oscillation=1, thrashing=1, only_new=1)
+    rules = dict.fromkeys(STOP_RULES, 1)
 
     reason = stop(rules, [{"HIGH": 1}, {"HIGH": 1}], [["f1"]], found(returns=1))
 

@@ -7,7 +7,7 @@ import pytest
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import FindingStatus, Label
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
+from signoff.review.critique import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.prompt_text import earlier_findings, edit_lines, held_back_by, known_findings

@@ -4,7 +4,6 @@
 """
 
 import difflib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.prompt_text import ConstraintMaterial, Guidance
 from signoff.review.prompts import (
-    adjudicator_prompt,
     brief_prompt,
-    critic_prompt,
-    generator_prompt,
-    refinement_prompt,
+    build_adjudicator_prompt,
+    build_critic_prompt,
+    build_generator_prompt,
+    build_refinement_prompt,
     verifier_prompt,
 )
 
@@ -77,76 +76,8 @@ FINDINGS = ("[HIGH] facts-001 violates true: No false figures.\n  quote: The fee
 APPROVED = ("# Welcome: the heading",)
 
 
-def author_first() -> ProductPrompt:
-    return generator_prompt(goal=GOAL, sources=SOURCES, constraints=[TONE, FACTS])
-
-
-def author_second() -> ProductPrompt:
-    return generator_prompt(
-        goal=GOAL,
-        sources=SOURCES,
-        constraints=[TONE, FACTS],
-        previous=ARTIFACT,
-        bill_of_work=WORK_ORDER,
-        guidance=GUIDANCE,
-        iteration=2,
-        findings=FINDINGS,
-        approved=APPROVED,
-    )
-
-
-def author_already_applied() -> ProductPrompt:
-    return generator_prompt(
-        goal=GOAL,
-        sources="",
-        constraints=[TONE],
-        previous=ARTIFACT,
-        bill_of_work=WORK_ORDER,
-        iteration=2,
-        already_applied=True,
-    )
-
-
-def author_brief() -> ProductPrompt:
-    return brief_prompt(goal=GOAL, sources=SOURCES, bill_of_work=WORK_ORDER, guidance=GUIDANCE)
-
-
-def critic_first() -> ProductPrompt:
-    return critic_prompt(
-        goal=GOAL, artifact=ARTIFACT, constraint=FACTS, sources=SOURCES, goal_sources="notes"
-    )
-
-
-def critic_second() -> ProductPrompt:
-    return critic_prompt(
-        goal=GOAL,
-        artifact=ARTIFACT,
-        constraint=TONE,
-        analysis="exit code 1\n12 capitals in a row",
-        guidance=GUIDANCE,
-        known=KNOWN,
-        max_findings=5,
-    )
-
-
-def critic_several() -> ProductPrompt:
-    return critic_prompt(
-        goal=GOAL,
-        artifact=ARTIFACT,
-        constraint=FACTS,
-        sources=SOURCES,
-        also=[ConstraintMaterial(TONE, analysis="12 capitals in a row"), ConstraintMaterial(LAW)],
-        known=KNOWN,
-        structured=True,
-    )
-
-
-def critic_structured() -> ProductPrompt:
-    return critic_prompt(goal=GOAL, artifact=ARTIFACT, constraint=TONE, structured=True)
-
-
 def judge(*, structured: bool = False) -> ProductPrompt:
-    return adjudicator_prompt(
+    return build_adjudicator_prompt(
         goal=GOAL,
         artifact=ARTIFACT,
         constraints=[TONE, FACTS, LAW],
@@ -162,46 +93,6 @@ def judge(*, structured: bool = False) -> ProductPrompt:
     )
 
 
-def judge_structured() -> ProductPrompt:
-    return judge(structured=True)
-
-
-def judge_not_reported_again() -> ProductPrompt:
-    return adjudicator_prompt(
-        goal=GOAL,
-        artifact=ARTIFACT,
-        constraints=[TONE, FACTS],
-        critiques=[
-            Critique("tone", "codex", 2, Overall.PASS, (FORGOTTEN,)),
-            Critique("facts", "claude", 2, Overall.PASS),
-        ],
-        block_on=DEFAULT_BLOCK_ON,
-        known=[REMEMBERED],
-    )
-
-
-def fixer_first() -> ProductPrompt:
-    return refinement_prompt(
-        filename="artifact.md",
-        bill_of_work=WORK_ORDER,
-        goal=GOAL,
-        constraints=[TONE, FACTS],
-        findings=FINDINGS,
-        approved=APPROVED,
-    )
-
-
-def fixer_again() -> ProductPrompt:
-    return refinement_prompt(
-        filename="artifact.md",
-        bill_of_work=WORK_ORDER,
-        goal=GOAL,
-        guidance=GUIDANCE,
-        feedback="changed nothing",
-        unchanged_before=True,
-    )
-
-
 def verifier(*, structured: bool = False) -> ProductPrompt:
     return verifier_prompt(
         goal=GOAL,
@@ -213,44 +104,102 @@ def verifier(*, structured: bool = False) -> ProductPrompt:
     )
 
 
-def verifier_structured() -> ProductPrompt:
-    return verifier(structured=True)
+def sent_back(prompt: ProductPrompt) -> ProductPrompt:
+    why = correction('{"overall": "FAIL", "issues": []}', ["FAIL without any issue"])
+    return ProductPrompt(f"{prompt}\n\n{why}\n", system=prompt.system)
 
 
-def critic_retry() -> ProductPrompt:
-    prompt = critic_first()
-    sent_back = correction('{"overall": "FAIL", "issues": []}', ["FAIL without any issue"])
-    return ProductPrompt(f"{prompt}\n\n{sent_back}\n", system=prompt.system)
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        author_first,
-        author_second,
-        author_already_applied,
-        author_brief,
-        critic_first,
-        critic_second,
-        critic_several,
-        critic_structured,
-        critic_retry,
-        judge,
-        judge_structured,
-        judge_not_reported_again,
-        fixer_first,
-        fixer_again,
-        verifier,
-        verifier_structured,
-    ],
+CRITIC = build_critic_prompt(
+    goal=GOAL, artifact=ARTIFACT, constraint=FACTS, sources=SOURCES, goal_sources="notes"
 )
-def test_a_prompt_is_the_one_in_its_snapshot(
-    build: Callable[[], ProductPrompt], request: pytest.FixtureRequest
-) -> None:
+PROMPTS: dict[str, ProductPrompt] = {
+    "author_first": build_generator_prompt(goal=GOAL, sources=SOURCES, constraints=[TONE, FACTS]),
+    "author_second": build_generator_prompt(
+        goal=GOAL,
+        sources=SOURCES,
+        constraints=[TONE, FACTS],
+        previous=ARTIFACT,
+        bill_of_work=WORK_ORDER,
+        guidance=GUIDANCE,
+        iteration=2,
+        findings=FINDINGS,
+        approved=APPROVED,
+    ),
+    "author_already_applied": build_generator_prompt(
+        goal=GOAL,
+        sources="",
+        constraints=[TONE],
+        previous=ARTIFACT,
+        bill_of_work=WORK_ORDER,
+        iteration=2,
+        already_applied=True,
+    ),
+    "author_brief": brief_prompt(
+        goal=GOAL, sources=SOURCES, bill_of_work=WORK_ORDER, guidance=GUIDANCE
+    ),
+    "critic_first": CRITIC,
+    "critic_second": build_critic_prompt(
+        goal=GOAL,
+        artifact=ARTIFACT,
+        constraint=TONE,
+        analysis="exit code 1\n12 capitals in a row",
+        guidance=GUIDANCE,
+        known=KNOWN,
+        max_findings=5,
+    ),
+    "critic_several": build_critic_prompt(
+        goal=GOAL,
+        artifact=ARTIFACT,
+        constraint=FACTS,
+        sources=SOURCES,
+        also=[ConstraintMaterial(TONE, analysis="12 capitals in a row"), ConstraintMaterial(LAW)],
+        known=KNOWN,
+        structured=True,
+    ),
+    "critic_structured": build_critic_prompt(
+        goal=GOAL, artifact=ARTIFACT, constraint=TONE, structured=True
+    ),
+    "judge_structured": judge(structured=True),
+    "judge_not_reported_again": build_adjudicator_prompt(
+        goal=GOAL,
+        artifact=ARTIFACT,
+        constraints=[TONE, FACTS],
+        critiques=[
+            Critique("tone", "codex", 2, Overall.PASS, (FORGOTTEN,)),
+            Critique("facts", "claude", 2, Overall.PASS),
+        ],
+        block_on=DEFAULT_BLOCK_ON,
+        known=[REMEMBERED],
+    ),
+    "fixer_first": build_refinement_prompt(
+        filename="artifact.md",
+        bill_of_work=WORK_ORDER,
+        goal=GOAL,
+        constraints=[TONE, FACTS],
+        findings=FINDINGS,
+        approved=APPROVED,
+    ),
+    "fixer_again": build_refinement_prompt(
+        filename="artifact.md",
+        bill_of_work=WORK_ORDER,
+        goal=GOAL,
+        guidance=GUIDANCE,
+        feedback="changed nothing",
+        unchanged_before=True,
+    ),
+    "verifier_structured": verifier(structured=True),
+    "critic_retry": sent_back(CRITIC),
+    "judge": judge(),
+    "verifier": verifier(),
+}
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_prompt_is_the_one_in_its_snapshot(name: str, request: pytest.FixtureRequest) -> None:
     """Nobody should change what agents are told without reading it."""
-    prompt = build()
+    prompt = PROMPTS[name]
     now = f"SYSTEM\n\n{prompt.system}\n\nPROMPT\n\n{prompt}"
-    file = FOLDER / f"{build.__name__}.md"
+    file = FOLDER / f"{name}.md"
     if request.config.getoption("--update-snapshots"):
         file.parent.mkdir(exist_ok=True)
         file.write_text(now)
@@ -267,4 +216,4 @@ def test_each_snapshot_belongs_to_a_prompt() -> None:
     """A stale file would show a prompt that is never sent."""
     names = {file.stem for file in FOLDER.glob("*.md")}
 
-    assert names <= set(globals())
+    assert names <= PROMPTS.keys()

@@ -1,5 +1,6 @@
 import time
 import unicodedata
+from pathlib import Path
 
 import pytest
 
@@ -14,44 +15,8 @@ from signoff.review.work_order import (
     work_order_entries,
 )
 
-WRITTEN = """# Bill of work
-
-## MUST FIX (CRITICAL)
-
-### Issue: law-001 (CRITICAL)
-**Replace**
-Find:
-```
-we promise
-```
-Replace:
-~~~text
-we try
-~~~
-Rationale: promises bind.
-
-## SHOULD FIX (HIGH)
-
-**Issue: tone-001 (HIGH)** too loud
-- **Kind:** Insert after
-- **Anchor:** `Hello`
-- **Insert:** `, dear reader`
-
-1. Issue: `tone-002` (HIGH)
-Delete
-
-Find: "very "
-
-## Issue: tone-003 (HIGH)
-
-Make the ending friendlier.
-
-## Dismissed
-
-### Issue: tone-004 (LOW)
-Find: `a`
-Replace: `b`
-"""
+WRITTEN = Path(__file__).with_name("written_work_order.md").read_text("utf-8")
+"""A work order as a judge may write it, in many spellings."""
 
 
 def test_the_literal_edits_of_a_work_order_are_parsed() -> None:

@@ -1,28 +1,26 @@
-"""`signoff policy`."""
+"""`signoff policy`, and `signoff dismiss`, whose decisions about findings later runs respect."""
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import click
 
-from signoff.app.history import events_of, find_run_or_finding
+from signoff.app.answering import current_user
+from signoff.app.history import events_of, find_finding, find_run_or_finding
 from signoff.app.project import Project
-from signoff.cli.options import (
-    Group,
-    complete_run,
-    debug_option,
-    json_option,
-    open_here,
-    output,
-)
+from signoff.cli import options
 from signoff.cli.output import Output
 from signoff.cli.text import one_line
 from signoff.core.words import FindingStatus
+from signoff.errors import UsageError
 from signoff.flows import policy as recorded_runs
+from signoff.flows.decision_file import add_decisions
 from signoff.flows.policy import Explanation, Replay, ReviewedRun, reviewed_run
-from signoff.review.adjudication import Pursuit
+from signoff.review.critique import Pursuit
 from signoff.review.finding import Finding, blocking_first, group_equal
+from signoff.review.lasting_decision import LastingDecision
 
 _EPILOG = """\b
 Examples:
@@ -36,16 +34,16 @@ flow; whatever it leaves out stays as it was in the run. A whole flow file works
 """
 
 
-@click.group(cls=Group, epilog=_EPILOG)
+@click.group(cls=options.Group, epilog=_EPILOG)
 def policy() -> None:
     """Explain findings, or replay a run with another policy."""
 
 
 @policy.command()
-@click.argument("run", metavar="RUN|FINDING", shell_complete=complete_run)
+@click.argument("run", metavar="RUN|FINDING", shell_complete=options.complete_run)
 @click.argument("finding", required=False)
-@json_option
-@debug_option
+@options.json_option
+@options.debug_option
 def explain(run: str, finding: str | None, as_json: bool) -> None:
     """Show what set the behavior of a finding, or list all.
 
@@ -53,8 +51,8 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     latest round that has it counts. Without a RUN, the newest one that knows the finding counts.
     """
 
-    out = output(as_json)
-    with open_here() as project:
+    out = options.output(as_json)
+    with options.open_here() as project:
         row, found = find_run_or_finding(project, run)
         if found is not None:
             finding = found.id
@@ -69,7 +67,7 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
 
 
 @policy.command()
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run", shell_complete=options.complete_run)
 @click.option(
     "--policy",
     "file",
@@ -77,16 +75,16 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The file with the other policy.",
 )
-@json_option
-@debug_option
+@options.json_option
+@options.debug_option
 def replay(run: str, file: Path, as_json: bool) -> None:
     """Replay RUN with another policy, without any call.
 
     The behavior of every finding is determined again and compared with the recorded one.
     """
 
-    out = output(as_json)
-    with open_here() as project:
+    out = options.output(as_json)
+    with options.open_here() as project:
         replayed = recorded_runs.replay(recorded_run(project, run), file)
     out.json(replayed.to_json()) if as_json else _print_replay(replayed, out)
 
@@ -154,21 +152,14 @@ def _print_replay(replayed: Replay, out: Output) -> None:
     changed = [each for each in replayed.issues if each.changed]
     if changed:
         rows = [
-            (
-                e.iteration,
-                e.step,
-                e.issue.finding_id or e.issue.id,
-                e.issue.severity.value,
-                e.issue.behavior,
-                e.now.value,
-            )
+            (e.round, e.step, e.finding or e.issue, e.severity.value, e.was, e.now.value)
             for e in changed
         ]
         out.table(("ROUND", "STEP", "FINDING", "SEVERITY", "WAS", "WOULD BE"), rows)
         out.line()
     if replayed.verdicts:
         verdicts = [
-            (v.iteration, v.step, v.was.words, v.now.words, ", ".join(v.blocking))
+            (v.round, v.step, v.was.words, v.now.words, ", ".join(v.blocking))
             for v in replayed.verdicts
         ]
         out.table(("ROUND", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)
@@ -180,3 +171,68 @@ def _print_replay(replayed: Replay, out: Output) -> None:
         )
     else:
         out.line("the run would not have diverged")
+
+
+@click.command(cls=options.CliCommand)
+@click.argument("finding")
+@click.option("--why", required=True, metavar="TEXT", help="The reason, which is recorded.")
+@click.option(
+    "--all-like", is_flag=True, help="Dismiss everything that its rule reports, now and later."
+)
+@click.option("--in", "files", metavar="GLOB", help="With --all-like, only in these files.")
+@click.option("--until", metavar="DATE", help="The last day on which it holds, as 2026-12-31.")
+@click.option("--run", "run", metavar="RUN", shell_complete=options.complete_run,
+              help="The run that found it; the latest one that knows it by default.")  # fmt: skip
+@options.output_options
+def dismiss(
+    finding: str,
+    why: str,
+    all_like: bool,
+    files: str | None,
+    until: str | None,
+    run: str | None,
+    out: Output,
+) -> None:
+    """Dismiss a finding in later runs, while its passage is unchanged.
+
+    FINDING is its id, or the beginning of it. The decision is added to .signoff/decisions.yaml,
+    which you commit; it replaces an earlier one about the same finding.
+
+    Examples:
+      signoff dismiss 0a99eb9001c4 --why "It is a slogan."
+      signoff dismiss 0a99 --all-like --in "tests/*" --why "Tests may do that."
+      signoff dismiss 0a99 --why "Fixed with the new parser." --until 2026-12-31
+    """
+
+    if not why.strip():
+        raise UsageError("write the reason: --why TEXT")
+    if files is not None and not all_like:
+        raise UsageError("--in GLOB needs --all-like: a finding is in one file")
+    today = date.today()  # noqa: DTZ011  # the user's own calendar
+    if until is not None:
+        _check_day(until, today)
+    with options.open_here() as project:
+        row, _, found = find_finding(project, finding, run)
+        if all_like and not found.rule:
+            raise UsageError(f"finding {found.id} names no rule; dismiss it without --all-like")
+        record = {"by": current_user(), "on": today.isoformat(), "until": until or ""}
+        decision = (
+            LastingDecision.about_rule(found, why, files or "", **record)
+            if all_like
+            else LastingDecision.about_finding(found, why, **record)
+        )
+        path = add_decisions(project.home.path, [decision], replace=True)
+    if out.as_json:
+        out.json({"file": str(path), "run": row.name, "decision": decision.to_json()})
+    else:
+        like = f"everything like {found.id}" if all_like else found.id
+        out.line(f"dismissed {like} of run {row.name} in later runs; commit {path}")
+
+
+def _check_day(text: str, today: date) -> None:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"--until {text!r} is not a date; write it as 2026-12-31") from error
+    if day < today:
+        raise UsageError(f"--until {text} has passed, so the decision would have no effect")

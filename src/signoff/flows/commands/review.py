@@ -5,10 +5,9 @@ Each is printed as `file:line: severity rule: message`, with the quote below it.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, replace
 from datetime import date
@@ -38,7 +37,7 @@ from signoff.core.spend import Limits
 from signoff.core.words import FindingStatus
 from signoff.documents.trust import VARIABLE as TRUST
 from signoff.errors import UsageError, WriteFailed
-from signoff.flows.coverage import EXECUTES, run_coverage
+from signoff.flows.coverage import EXECUTES, LARGEST_BYTES
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.git import base_tree
 from signoff.flows.files.selection import (
@@ -51,27 +50,20 @@ from signoff.flows.files.selection import (
     prepared,
     skipped_note,
 )
-from signoff.flows.files.skipping import LARGEST_BYTES
 from signoff.flows.notation import NOTATION
 from signoff.flows.plan import FlowPlan
 from signoff.flows.plan import plan as flow_plan
-from signoff.flows.review_flow import (
-    OPTION,
-    TARGET,
-    find_constraints,
-    review_source,
-    with_agents,
-)
-from signoff.flows.state import FlowState, blocking_severities
-from signoff.flows.steps.decision_material import finding_line
-from signoff.flows.steps.ending import changed_files
+from signoff.flows.review_flow import OPTION, TARGET, find_constraints, review_source, with_agents
+from signoff.flows.state import FlowState
+from signoff.flows.steps.sign_off import changed_files, finding_line
 from signoff.notation import OptionKind
-from signoff.review.artifact import locate_finding, place
+from signoff.review.artifact import place
 from signoff.review.constraint import Constraint
 from signoff.review.coverage import ReviewCoverage
 from signoff.review.diff import unified_diff
 from signoff.review.finding import describe_equal, group_equal
 from signoff.review.findings import Finding
+from signoff.review.history import ReviewHistory, Version, finding_to_json
 from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.runtime.amounts import count
 from signoff.runtime.home_folder import VARIABLE
@@ -438,59 +430,50 @@ class ReviewReport:
     baseline: bool = False
 
     @cached_property
-    def view(self) -> FlowState:
-        """The run's state."""
-        return FlowState(self.details.state)
+    def review(self) -> ReviewHistory:
+        """What happened in it: the model that every view of a review shows."""
+        return self.details.review or ReviewHistory()
 
     @cached_property
     def findings(self) -> list[Finding]:
         """The open findings: those that block first, then by file and line."""
-        return self.view.ledger.open(self.blocking)
-
-    @cached_property
-    def blocking(self) -> frozenset[Severity]:
-        """The severities that block."""
-        return blocking_severities(self._description)
+        return self.review.open_findings()
 
     @cached_property
     def before(self) -> Mapping[str, str]:
         """The files as they were read."""
-        files: Mapping[str, str] = self.details.timeline.state.params.get("files", {})
-        return files
+        return self.review.versions[0].files
+
+    @property
+    def now(self) -> Version:
+        """The files as the review leaves them."""
+        return self.review.versions[-1]
+
+    @cached_property
+    def rule_decisions(self) -> list[LastingDecision]:
+        """The decisions that dismiss everything that a rule reports."""
+        return FlowState(self.details.state).rule_decisions
 
     @cached_property
     def diff(self) -> str:
         """What fixes have changed."""
-        return unified_diff(self.before, self.view.files)
+        return unified_diff(self.before, self.now.files)
 
     @cached_property
     def written(self) -> Mapping[str, list[str]]:
         """What became of the project's files; without a sign-off, they are written here."""
         if not self.write:
             return {}
-        if "written" in self.details.state:
-            return dict(self.details.state["written"])
-        return replace_files(self.project.home.root, *changed_files(self.before, self.view.files))
-
-    @cached_property
-    def coverage(self) -> ReviewCoverage:
-        """What was not read, and why."""
-        return run_coverage(self.details.state, self._description, self.view.files)
-
-    @cached_property
-    def _description(self) -> Mapping[str, Any]:
-        description: Mapping[str, Any] = json.loads(
-            self.project.store.description(self.details.row.id)
-        )
-        return description
+        if self.review.written:
+            return self.review.written
+        return replace_files(self.project.home.root, *changed_files(self.before, self.now.files))
 
     @property
     def fixed_in_copies(self) -> list[Finding]:
         """The findings that were fixed, but not in the files of the project."""
         if not self.diff or self.written.get("written"):
             return []
-        findings = self.view.ledger.findings.values()
-        return [each for each in findings if each.status is FindingStatus.FIXED]
+        return [each for each in self.review.findings if each.status is FindingStatus.FIXED]
 
     @property
     def code(self) -> int:
@@ -499,10 +482,10 @@ class ReviewReport:
             return exits.ERROR
         # A fix that is only in a copy leaves the file as it was found.
         in_files = [*self.findings, *self.fixed_in_copies]
-        blocks = any(each.severity in self.blocking for each in in_files)
+        blocks = any(each.severity in self.review.block_on for each in in_files)
         if blocks and not self.baseline:
             return exits.FINDINGS
-        return exits.OK if self.coverage.complete else exits.INCOMPLETE
+        return exits.OK if self.review.coverage.complete else exits.INCOMPLETE
 
     def act(self) -> None:
         """Writes what the user asked for."""
@@ -515,10 +498,10 @@ class ReviewReport:
         """Returns it for programs."""
 
         facts = {
-            "open": [finding_to_json(self.view, each) for each in self.findings],
-            "rule_decisions": [each.to_json() for each in self.view.rule_decisions],
-            "files": sorted(self.view.files),
-            "coverage": self.coverage.to_json(),
+            "open": [finding_to_json(self.review, each) for each in self.findings],
+            "rule_decisions": [each.to_json() for each in self.rule_decisions],
+            "files": sorted(self.now.files),
+            "coverage": self.review.coverage.to_json(),
             **({"diff": self.diff, **self.written} if self.diff else {}),
         }
         return {**report_to_json(self.details), "review": facts, "exit_code": self.code}
@@ -529,16 +512,16 @@ class ReviewReport:
             out.line(self.diff)
         for group in group_equal(self.findings):
             finding = group[0]
-            style = "red" if finding.severity in self.blocking else ""
-            out.line(finding_line(self.view.content, finding), style=style)
+            style = "red" if finding.severity in self.review.block_on else ""
+            out.line(finding_line(self.now.content, finding), style=style)
             if not finding.omission:
                 out.line(f"    > {' '.join(finding.quote.split())[:200]}")
             if len(group) > 1:
                 out.prose(f"    {describe_equal(group)}", hang="    ")
-        for decision in self.view.rule_decisions:
-            out.line(_rule_line(self.view, decision))
-        out.line(_summary(self.view, self.findings, self.blocking))
-        print_coverage(self.coverage, out)
+        for decision in self.rule_decisions:
+            out.line(_rule_line(self.review, decision))
+        out.line(_summary(self.review, self.findings))
+        print_coverage(self.review.coverage, out)
         self._print_fixes(out)
         if self.baseline and self.findings:
             out.line(f"accepted in {self.project.home.path.name}/decisions.yaml; commit it")
@@ -612,9 +595,9 @@ def accept(project: Project, findings: Sequence[Finding]) -> None:
     add_decisions(project.home.path, decisions)
 
 
-def _rule_line(view: FlowState, decision: LastingDecision) -> str:
+def _rule_line(review: ReviewHistory, decision: LastingDecision) -> str:
     """Returns a decision about a whole rule, and how much it covers in this run."""
-    covered = sum(decision.covers(f.constraint, f.rule, f.path) for f in _dismissed(view))
+    covered = sum(decision.covers(f.constraint, f.rule, f.path) for f in _dismissed(review))
     where = f" in {decision.files}" if decision.files else ""
     why = " ".join(decision.why.split())
     name = f"{decision.constraint}/{decision.rule}"
@@ -630,33 +613,24 @@ def _write_patch(path: Path, diff: str) -> None:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
-    """Returns a finding for programs, with its place."""
-    where = locate_finding(view.content, finding)
-    place = {"line": where.line, "end_line": where.end_line} if where is not None else {}
-    return {**finding.facts(), "path": finding.path, **place}
-
-
-def _dismissed(view: FlowState) -> list[Finding]:
+def _dismissed(review: ReviewHistory) -> list[Finding]:
     """Returns the dismissed findings that the files still have: a fix may have removed some."""
-    findings = list(view.ledger.findings.values())
-    placed = place(findings, view.content.text)
+    placed = place(review.findings, review.versions[-1].content.text)
     return [
         each
-        for each in findings
+        for each in review.findings
         if each.status is FindingStatus.DISMISSED
         and (each.omission or each.unverified or each.id in placed)
     ]
 
 
-def _summary(view: FlowState, findings: Sequence[Finding], blocking: Collection[Severity]) -> str:
-    files = count(len(view.files), "file")
-    every = view.ledger.findings.values()
-    dismissed = len(_dismissed(view))
+def _summary(review: ReviewHistory, findings: Sequence[Finding]) -> str:
+    files = count(len(review.versions[-1].files), "file")
+    dismissed = len(_dismissed(review))
     rest = f", {dismissed:,} dismissed" if dismissed else ""
     if not findings:
-        known = any(each.status is not FindingStatus.IGNORED for each in every)
+        known = any(each.status is not FindingStatus.IGNORED for each in review.findings)
         return f"no open findings in {files}{rest}" if known else f"no findings in {files}"
-    block = sum(each.severity in blocking for each in findings)
+    block = sum(each.severity in review.block_on for each in findings)
     blocking_words = f"{block:,} blocking" if block else "none blocking"
     return f"{count(len(findings), 'finding')} in {files}, {blocking_words}{rest}"

@@ -17,24 +17,11 @@ from typing import Any
 
 from signoff.documents.globs import matches
 from signoff.errors import UsageError
+from signoff.flows import coverage
 from signoff.flows.constraint_file import read_constraints
 from signoff.flows.decision_file import read_decisions
 from signoff.flows.files.git import ChangedFile, Repository
-from signoff.flows.files.skipping import (
-    Skip,
-    decoded,
-    file_coverage,
-    ignore_patterns,
-    is_built,
-    is_ignored,
-    is_utf8,
-    read_content,
-    says_generated,
-    skip_by_name,
-    skip_folder,
-)
-from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind
+from signoff.flows.model import Flow, StepKind
 from signoff.flows.state import FILE_WARNINGS
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.constraint import Constraint
@@ -147,8 +134,8 @@ def covered(flow: Flow, selection: Selection) -> Selection:
     if not rules or not unruled:
         return selection
 
-    def why(path: str) -> Skip:
-        return Skip.UNCOVERED if path in selection.named else Skip.UNRULED
+    def why(path: str) -> coverage.Skip:
+        return coverage.Skip.UNCOVERED if path in selection.named else coverage.Skip.UNRULED
 
     return replace(
         selection,
@@ -189,9 +176,8 @@ def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
     comments = ignored_rules(files)
     own = rule_names(flow.constraints)
     unknown = [each for each in comments if each[2] not in own]
-    if not unknown:
+    if not unknown or _has_own_rules(flow):
         return []
-    checked = _checked_by_programs(flow)
     # A rule of another set is no mistake: a file is reviewed against several sets over time.
     every = own | rule_names(_other_constraints(flow.home))
     listed = sorted(own)[:MOST_SHOWN]
@@ -199,7 +185,7 @@ def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
     return [
         f"{path}:{line}: ignores the unknown rule {name!r} (rules: {rules})"
         for path, line, name in unknown
-        if name not in every and not _may_be_of_program(name, checked)
+        if name not in every
     ][:MOST_SHOWN]
 
 
@@ -212,30 +198,20 @@ def rule_names(constraints: Iterable[Constraint]) -> set[str]:
     return names
 
 
-def _checked_by_programs(flow: Flow) -> set[str]:
-    """Returns the constraints that a program checks: it has rules of its own."""
-    return {
-        constraint.id
+def _has_own_rules(flow: Flow) -> bool:
+    """Whether a program checks any constraint: then a comment may name a rule of that program."""
+    return any(
+        flow.capabilities(agent).deterministic
         for step in flow.of_kind(StepKind.CRITIQUE)
         for constraint in flow.selected(step)
-        if any(flow.capabilities(a).deterministic for a in flow.reviewers(step, constraint))
-    }
-
-
-def _may_be_of_program(name: str, checked: set[str]) -> bool:
-    constraint, slash, _rule = name.partition("/")
-    return constraint in checked if slash else bool(checked)
+        for agent in flow.reviewers(step, constraint)
+    )
 
 
 def _other_constraints(home: Path | None) -> list[Constraint]:
     """Returns the constraints of the project and of the presets; invalid files are left out."""
-    return read_constraints(list(_constraint_files(home)), [], [])
-
-
-def _constraint_files(home: Path | None) -> Iterator[Path]:
-    if home is not None:
-        yield from (home / "constraints").glob("**/*.y*ml")
-    yield from _PRESETS.glob("*/home/constraints/**/*.yaml")
+    files = [*(home / "constraints").glob("**/*.y*ml")] if home is not None else []
+    return read_constraints([*files, *_PRESETS.glob("*/home/constraints/**/*.yaml")], [], [])
 
 
 Skipped = MutableMapping[str, str]
@@ -265,7 +241,7 @@ class Selection:
     @property
     def coverage(self) -> ReviewCoverage:
         """What is not read, and why."""
-        return file_coverage(self.skipped)
+        return coverage.file_coverage(self.skipped)
 
 
 @dataclass(frozen=True)
@@ -288,7 +264,7 @@ class FileSelector:
             inside = self._in_folder(folder, skipped)
             found |= dict.fromkeys(inside)
             if not inside and len(skipped) == known:
-                skipped.setdefault(f"{folder}/", Skip.NO_FILES.value)
+                skipped.setdefault(f"{folder}/", coverage.Skip.NO_FILES.value)
         if globs:
             others: dict[str, str] = {}
             matched = [p for p in self._in_folder(".", others) if matches(globs, p)]
@@ -320,18 +296,18 @@ class FileSelector:
         read_before = set(self._worth_reading(repository, [*moved.values()], {}))
         base |= {path: "" for path, old in moved.items() if old not in read_before}
         # A change could call its own files generated; then only what they were before counts.
-        plain = {path for path, text in base.items() if not says_generated(text)}
+        plain = {path for path, text in base.items() if not coverage.says_generated(text)}
         doubted = plain if self.trusted is not None else set()
         files = dict(self._read(wanted, doubted | named, skipped, refuse=False))
         for path in wanted:
             why = skipped.get(_shown(path))
-            if why == Skip.GONE.value:
-                skipped[_shown(path)] = Skip.ABSENT.value
-            elif base[path] and why in (Skip.BINARY.value, Skip.LINK.value):
-                skipped[_shown(path)] = Skip.REPLACED.value
+            if why == coverage.Skip.GONE.value:
+                skipped[_shown(path)] = coverage.Skip.ABSENT.value
+            elif base[path] and why in (coverage.Skip.BINARY.value, coverage.Skip.LINK.value):
+                skipped[_shown(path)] = coverage.Skip.REPLACED.value
         for path in repository.filtered([*files]):
             del files[path]
-            skipped[path] = Skip.FILTERED.value
+            skipped[path] = coverage.Skip.FILTERED.value
         chosen = [each for each in present if each.path in files]
         return Selection(
             files,
@@ -340,7 +316,9 @@ class FileSelector:
                 path: _line_ends_as_in(files[path], base[path]) for path in base if path in files
             },
             renamed={e.path: e.old_path for e in chosen if _is_renamed(e)},
-            deleted=tuple(each.path for each in changes if each.deleted and is_utf8(each.path)),
+            deleted=tuple(
+                each.path for each in changes if each.deleted and coverage.is_utf8(each.path)
+            ),
             intent=intent or repository.messages(commit),
             named=named,
         )
@@ -396,21 +374,25 @@ class FileSelector:
         for here, folders, names in os.walk(self.root / folder):
             below = Path(here).relative_to(self.root)
             for name in folders:
-                if (why := skip_folder(name)) is not None:
+                if (why := coverage.skip_folder(name)) is not None:
                     skipped[f"{_shown((below / name).as_posix())}/"] = why.value
-            folders[:] = sorted(name for name in folders if not is_built(name))
+            folders[:] = sorted(name for name in folders if not coverage.is_built(name))
             yield from ((below / name).as_posix() for name in sorted(names))
 
     def _worth_reading(
         self, repository: Repository | None, paths: Sequence[str], skipped: Skipped
     ) -> list[str]:
-        patterns = ignore_patterns(self.trusted or self.root)
+        patterns = coverage.ignore_patterns(self.trusted or self.root)
         known = repository is not None and paths and self.trusted is None
         marked = repository.marked(paths) if repository is not None and known else {}
         wanted = []
         for path in paths:
-            why = Skip.IGNORED if is_ignored(patterns, path) else skip_by_name(path)
-            why = why or (Skip(marked[path]) if path in marked else None)
+            why = (
+                coverage.Skip.IGNORED
+                if coverage.is_ignored(patterns, path)
+                else coverage.skip_by_name(path)
+            )
+            why = why or (coverage.Skip(marked[path]) if path in marked else None)
             if why is None:
                 wanted.append(path)
             else:
@@ -422,42 +404,42 @@ class FileSelector:
     ) -> Iterator[tuple[str, str]]:
         """Yields texts by path; files in `named` are read even if they say they are generated."""
         for path in paths:
-            content: str | Skip = Skip.NAME
-            if is_utf8(path):
-                content = read_content(self.root / path, generated=path in named)
+            content: str | coverage.Skip = coverage.Skip.NAME
+            if coverage.is_utf8(path):
+                content = coverage.read_content(self.root / path, generated=path in named)
             if isinstance(content, str):
                 yield path, content
                 continue
-            if refuse and path in named and content is not Skip.EMPTY:
+            if refuse and path in named and content is not coverage.Skip.EMPTY:
                 raise UsageError(f"{path} cannot be reviewed: {_PROBLEMS[content]}")
             skipped[_shown(path)] = content.value
 
 
 def piped_text(content: bytes) -> Selection:
     """Returns standard input as the file of a review; raises `UsageError` if it is no text."""
-    text = decoded(content)
-    if text is Skip.EMPTY:
+    text = coverage.decoded(content)
+    if text is coverage.Skip.EMPTY:
         return Selection({}, {"stdin": text.value})
-    if isinstance(text, Skip):
+    if isinstance(text, coverage.Skip):
         raise UsageError(f"standard input cannot be reviewed: {_PROBLEMS[text]}")
     return Selection({"stdin": text})
 
 
 _PROBLEMS = {
-    Skip.BINARY: "it is not UTF-8 text",
-    Skip.ENCODING: "it is not UTF-8 text",
-    Skip.UNREADABLE: "it cannot be opened; check its permissions",
-    Skip.LARGE: "it is larger than 256,000 bytes; split it, or review a part of it",
-    Skip.LINK: "it is a link or no regular file; name the file itself",
-    Skip.FOLDER: "it is a folder",
-    Skip.GONE: "it does not exist any more",
-    Skip.NAME: "its name is not UTF-8; rename it",
+    coverage.Skip.BINARY: "it is not UTF-8 text",
+    coverage.Skip.ENCODING: "it is not UTF-8 text",
+    coverage.Skip.UNREADABLE: "it cannot be opened; check its permissions",
+    coverage.Skip.LARGE: "it is larger than 256,000 bytes; split it, or review a part of it",
+    coverage.Skip.LINK: "it is a link or no regular file; name the file itself",
+    coverage.Skip.FOLDER: "it is a folder",
+    coverage.Skip.GONE: "it does not exist any more",
+    coverage.Skip.NAME: "its name is not UTF-8; rename it",
 }
 
 
 def _shown(path: str) -> str:
     """Returns a path as it can be recorded; other bytes of a name are escaped."""
-    return path if is_utf8(path) else os.fsencode(path).decode("utf-8", "backslashreplace")
+    return path if coverage.is_utf8(path) else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _check_number(files: int) -> None:
@@ -469,7 +451,7 @@ def _check_number(files: int) -> None:
 
 
 def _is_renamed(change: ChangedFile) -> bool:
-    return change.path != change.old_path and not change.added and is_utf8(change.old_path)
+    return change.path != change.old_path and not change.added and coverage.is_utf8(change.old_path)
 
 
 def _base_texts(
@@ -478,7 +460,7 @@ def _base_texts(
     old = repository.texts(commit, [each.old_path for each in changes])
     texts: dict[str, str] = {}
     for each in changes:
-        before = decoded(old.get(each.old_path, b""))
+        before = coverage.decoded(old.get(each.old_path, b""))
         texts[each.path] = before if isinstance(before, str) and not each.added else ""
     return texts
 

@@ -9,8 +9,7 @@ from pydantic import BaseModel
 
 from signoff.documents.schema_text import schema_text
 from signoff.flows.constraint_file import ConstraintFile
-from signoff.flows.flow_file import FlowFile, GenloopFile
-from signoff.flows.reading import GoalFile
+from signoff.flows.reading import FlowFile, GenloopFile, GoalFile
 
 _MODELS: Mapping[str, tuple[type[BaseModel], str]] = {
     "flow.schema.json": (FlowFile, "signoff flow"),

@@ -8,10 +8,10 @@ that was not read in its current form, because nothing after it would make up fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
@@ -23,57 +23,50 @@ from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import RETRY, SIGN_OFF, Answer, Choice, Questions, Request
 from signoff.core.severity import Severity
 from signoff.core.stop_reason import NotConverging
-from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, StepKind, VerifyConfig, WorkflowStep
+from signoff.flows.model import (
+    POLICY_JUDGE,
+    AdjudicationConfig,
+    Flow,
+    StepKind,
+    Trigger,
+    VerifyConfig,
+)
 from signoff.flows.state import (
     NOT_CONVERGING,
     UNREVIEWED,
     FlowState,
     after,
-    critiques_in_scope,
+    get_critiques_for_scope,
     joined,
-    left_unadjudicated,
-    read,
-)
-from signoff.flows.steps.critic import Verifier, second_look
-from signoff.flows.steps.critique import Reading, format_issues, undecided
-from signoff.flows.steps.decision_material import (
-    ask_about_findings,
-    finding_lines,
-    findings_material,
-    judging_material,
-    sign_off_material,
-)
-from signoff.flows.steps.ending import at_limit, note_warnings, save_result
-from signoff.flows.steps.handler import REASON, FlowHandler, StepResult
-from signoff.flows.steps.updates import (
     keep_answer,
+    left_unadjudicated,
     report_warnings,
     shortened,
     with_best,
     with_round,
 )
-from signoff.flows.steps.work_order import bill_of, dismissed_names
-from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
+from signoff.flows.steps import sign_off
+from signoff.flows.steps.authors import bill_of, dismissed_names
+from signoff.flows.steps.critic import Verifier, second_look
+from signoff.flows.steps.critique import Reading, format_issues, undecided
+from signoff.flows.steps.handler import REASON, FlowHandler, StepResult
+from signoff.review import policy
 from signoff.review.artifact import locate
-from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.critique import (
+    Adjudication,
+    AdjudicationDecision,
+    Critique,
+    CritiqueIssue,
+    Pursuit,
+    Verdict,
+)
 from signoff.review.finding import blocking_first
 from signoff.review.findings import Finding, Ledger, with_not_reported
 from signoff.review.parsing import parse_adjudication
-from signoff.review.policy import (
-    Stop,
-    check_approval,
-    check_verdict,
-    conflicting_criticals,
-    find_stop_reason,
-    for_judge,
-    policy_judge,
-    to_fix_in_a_row,
-)
 from signoff.review.prompt_text import earlier_findings, flat, held_back_by
-from signoff.review.prompts import adjudicator_prompt
+from signoff.review.prompts import build_adjudicator_prompt
 from signoff.review.reply_text import Material
-from signoff.review.shown_file import ShownFile, show_files
+from signoff.review.review_scope import ShownFile, show_files
 from signoff.review.work_order import without_issues
 from signoff.runtime.amounts import count
 
@@ -89,29 +82,17 @@ class AdjudicateHandler(FlowHandler):
 
     async def perform(self, ctx: StepContext) -> StepResult:
         """Decides on the critiques in scope, and whether there is anything left to do."""
-        critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
-        update: dict[str, Any] = {}
-        to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
-        if self.flow.finishes(self.step) and not self._blocked(to_decide):
-            # An approval is likely: reading the rest first saves a second verdict.
-            found, update = await read_rest(ctx, self.flow, ctx.step_state)
-            critiques += found
-        state = FlowState(after(ctx.step_state, update))
-        critiques = with_not_reported(critiques, state.ledger)
-        judged, answer = await self._judge(ctx, state, critiques)
-        update = joined(update, answer)
-        if not critiques:
-            reviewed = any((*state.critiques_by_step.values(), *state.not_repeated.values()))
-            judged = _noted(judged, "no critique was left to judge" if reviewed else UNREVIEWED)
-        if self._ends_run(judged):
-            judged, rest = await self._judge_rest(ctx, judged, after(ctx.step_state, update))
-            update = joined(update, rest)
+        judged, update = await self._decide(ctx)
         state = FlowState(after(ctx.step_state, update))
         warnings: list[str] = []
         if self._ends_run(judged):
             block_on = self.flow.config.adjudication.block_on
-            judged = check_approval(judged, _decided(state, judged), block_on)
-            warnings = approval_warnings(self.flow, judged)
+            judged = policy.check_approval(judged, _decided(state, judged), block_on)
+            if UNREVIEWED in judged.notes:
+                # Files that no constraint is about can pass without that setting.
+                allows = self.flow.config.allow_unreviewed
+                allowed = ": the flow sets allow_unreviewed" if allows else ""
+                warnings = [f"passed without a review{allowed}"]
         # From here on nothing changes the verdict, so the work order is completed from what really
         # has to be fixed.
         judged = self._with_bill(judged, state)
@@ -137,6 +118,40 @@ class AdjudicateHandler(FlowHandler):
             return Outcome.OK, update | saved
         return await self._continue(ctx, judged, update)
 
+    async def _decide(self, ctx: StepContext) -> tuple[Adjudication, dict[str, Any]]:
+        """Returns the verdict on the critiques in scope, and on what had to be read before it."""
+        critiques = policy.for_judge(get_critiques_for_scope(ctx.step_state, self.step.scope))
+        update: dict[str, Any] = {}
+        to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
+        if self.flow.finishes(self.step) and not self._blocked(to_decide):
+            # An approval is likely: reading the rest first saves a second verdict.
+            found, update = await read_rest(ctx, self.flow, ctx.step_state)
+            critiques += found
+        state = FlowState(after(ctx.step_state, update))
+        critiques = with_not_reported(critiques, state.ledger)
+        judged, answer = await self._judge(ctx, state, critiques)
+        update = joined(update, answer)
+        if not critiques:
+            reviewed = any((*state.critiques_by_step.values(), *state.not_repeated.values()))
+            judged = _noted(judged, "no critique was left to judge" if reviewed else UNREVIEWED)
+        if not self._ends_run(judged):
+            return judged, update
+        # Nothing after an approval that ends the run could find what was not read, so what is left
+        # is read now, and what it finds is judged like everything else.
+        raw = after(ctx.step_state, update)
+        found, rest = await read_rest(ctx, self.flow, raw)
+        update = joined(update, rest)
+        if not any(critique.issues for critique in found):
+            return judged, update
+        more, answer = await self._judge(ctx, FlowState(after(raw, rest)), found)
+        both = replace(
+            more,
+            decisions=(*judged.decisions, *more.decisions),
+            notes=(*judged.notes, *more.notes),
+            by=more.by if more.by != POLICY_JUDGE else judged.by,
+        )
+        return both, joined(update, answer)
+
     def _ends_run(self, judged: Adjudication) -> bool:
         return judged.status is Verdict.APPROVED and self.flow.finishes(self.step)
 
@@ -157,33 +172,17 @@ class AdjudicateHandler(FlowHandler):
         note = "the judge wrote no work order; one was built from the findings to fix"
         return _noted(composed, note)
 
-    async def _judge_rest(
-        self, ctx: StepContext, approval: Adjudication, raw: Mapping[str, Any]
-    ) -> tuple[Adjudication, dict[str, Any]]:
-        """Has the rest read before an approval that ends the run, and judges what is found."""
-        # Nothing after an approval that ends the run could find what was not read, so what is left
-        # is read now, and what it finds is judged like everything else.
-        found, update = await read_rest(ctx, self.flow, raw)
-        if not any(critique.issues for critique in found):
-            return approval, update
-        judged, more = await self._judge(ctx, FlowState(after(raw, update)), found)
-        both = replace(
-            judged,
-            decisions=(*approval.decisions, *judged.decisions),
-            notes=(*approval.notes, *judged.notes),
-            by=judged.by if judged.by != POLICY_JUDGE else approval.by,
-        )
-        return both, joined(update, more)
-
     async def _approve(
         self, ctx: StepContext, state: dict[str, Any], warnings: Sequence[str]
     ) -> dict[str, Any]:
         """Saves the artifact if the run ends with this approval; returns the update."""
         if self.flow.finishes(self.step):
             if self.flow.is_signed_off(self.step):
-                return note_warnings(warnings)
-            return await save_result(ctx, self.flow, state, warnings)
-        if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
+                return sign_off.note_warnings(warnings)
+            return await sign_off.save_result(ctx, self.flow, state, warnings)
+        if not (
+            self.flow.starts_round_on_approval(self.step) and sign_off.at_limit(ctx, self.flow)
+        ):
             return {}
         why = f"{count(ctx.iteration, 'round')}; a pass by {self.step.id!r} does not end the run"
         return {REASON: why}
@@ -193,7 +192,9 @@ class AdjudicateHandler(FlowHandler):
     ) -> tuple[Adjudication, dict[str, Any]]:
         """Returns the verdict on some critiques, and the update that keeps the judge's answer."""
         block_on = self.flow.config.adjudication.block_on
-        by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
+        by_rules = partial(
+            policy.policy_judge, critiques, iteration=ctx.iteration, block_on=block_on
+        )
         if self.agent == POLICY_JUDGE:
             return replace(by_rules(), by=POLICY_JUDGE), {}
         if self.flow.capabilities(self.agent).answered_by_human:
@@ -202,7 +203,7 @@ class AdjudicateHandler(FlowHandler):
         if self._has_nothing_to_decide(critiques):
             ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
             return _noted(replace(by_rules(), by=POLICY_JUDGE), NOTHING_TO_DECIDE), {}
-        prompt = judge_prompt(self.flow, self.step, state, critiques, ctx.iteration)
+        prompt = self._prompt(state, critiques, ctx.iteration)
         # The same judge with the same material would only be paid to say the same again. The model
         # is part of the request: another one may decide otherwise.
         request = digest([self.agent, self.step.model, prompt.material])
@@ -217,7 +218,9 @@ class AdjudicateHandler(FlowHandler):
                 return _noted(replace(by_rules(), by=POLICY_JUDGE), note), {}
             verdict = asked
             answers.append({"request": request, "answer": verdict.to_json()})
-        verdict = check_verdict(replace(verdict, by=verdict.by or self.agent), critiques, block_on)
+        verdict = policy.check_verdict(
+            replace(verdict, by=verdict.by or self.agent), critiques, block_on
+        )
         # Without an agent that confirms findings, the judge itself is asked again.
         confirming = self.flow.config.verify or VerifyConfig(agent=self.agent)
         verifier = Verifier(self.flow, state, confirming)
@@ -225,8 +228,35 @@ class AdjudicateHandler(FlowHandler):
         answers += more
         # A dismissal that was taken back may turn an approval into a rewrite, so the verdict has to
         # be checked against the findings once more.
-        verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
+        verdict = (
+            policy.check_verdict(looked, critiques, block_on) if looked != verdict else verdict
+        )
         return verdict, {"answered": Append(answers)} if answers else {}
+
+    def planned_prompt(self, state: FlowState) -> ProductPrompt:
+        """Returns the prompt for a judge of no critiques."""
+        return self._prompt(state, (), 1)
+
+    def _prompt(
+        self, state: FlowState, critiques: Sequence[Critique], iteration: int
+    ) -> ProductPrompt:
+        flow, config = self.flow, self.flow.config.adjudication
+        return build_adjudicator_prompt(
+            goal=flow.goal.text,
+            artifact="" if state.has_files else state.artifact,
+            files=_disputed_files(state, critiques),
+            constraints=flow.constraints,
+            critiques=critiques,
+            block_on=config.block_on,
+            tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
+            instructions=config.instructions,
+            guidance=state.guidance,
+            known=earlier_findings(state.ledger, iteration, config.block_on),
+            held_back_by=held_back_by(state.adjudication, iteration, config.block_on),
+            disputed_sources=state.sources,
+            structured=flow.capabilities(self.agent).json_schema,
+            templates=flow.prompts,
+        )
 
     async def _ask(
         self,
@@ -274,8 +304,10 @@ class AdjudicateHandler(FlowHandler):
         )
         ids = dict.fromkeys(i.finding_id for each in critiques for i in each.issues)
         known = state.ledger.findings
-        listed = finding_lines(state.content, [known[each] for each in ids if each in known])
-        shown = {"findings": listed, **findings_material(self.flow, state, ids)}
+        listed = sign_off.finding_lines(
+            state.content, [known[each] for each in ids if each in known]
+        )
+        shown = {"findings": listed, **sign_off.findings_material(self.flow, state, ids)}
         return Choice(
             ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication", shown=shown
         )
@@ -286,9 +318,9 @@ class AdjudicateHandler(FlowHandler):
         """Continues with the next round, unless a rule or a human ends the run here."""
         state = FlowState(after(ctx.step_state, update))
         update = joined(update, await self._escalate(ctx, judged, state))
-        stop = self._unchanged(ctx, state) or find_stop_reason(
-            state.rounds, state.ledger, state.to_fix, self.flow.config.convergence
-        )
+        unchanged = _judged_versions(state).get(self.step.id) == state.version
+        progress = policy.LoopProgress(state.rounds, state.ledger, state.to_fix, unchanged)
+        stop = policy.find_stop_reason(progress, self.flow.config.convergence.numbers)
         update["judged_versions"] = {**_judged_versions(state), self.step.id: state.version}
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
@@ -296,48 +328,18 @@ class AdjudicateHandler(FlowHandler):
                 return Outcome.FAIL, {**update, REASON: NotConverging(stop.rule, stop.evidence)}
         return Outcome.ITERATE, update
 
-    def _unchanged(self, ctx: StepContext, state: FlowState) -> Stop | None:
-        """Returns the reason to stop if nothing has changed since this judge asked for changes."""
-        if _judged_versions(state).get(self.step.id) != state.version:
-            return None
-        if not self.flow.config.convergence.active:
-            return None
-        return Stop("unchanged", f"the text is the same as before round {ctx.iteration}")
-
     async def _escalate(
         self, ctx: StepContext, judged: Adjudication, state: FlowState
     ) -> dict[str, Any]:
-        config, findings = self.flow.config.adjudication, state.ledger.findings
-        in_a_row = to_fix_in_a_row(state.to_fix, config.thrash_threshold)
-        # A human who has decided about a finding is not asked about it again, however often it
-        # returns.
-        again = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
-        stuck = sorted(again, key=blocking_first(config.block_on))
-        if "thrashing" in config.triggers and stuck:
-            prompt = (
-                "The same findings come back round after round. How should they be dealt with? "
-                "Your answer goes to the judge and the author.\n"
-                f"{_format_findings(state, stuck)}"
-            )
-            ids = [each.id for each in stuck]
-            update = await ask_about_findings(ctx, self.flow, state, "thrashing", prompt, ids)
-            # The count starts again, or every later round would ask the same question.
-            return {**update, "to_fix": []}
-        conflicts = conflicting_criticals(judged)
-        if all(d.finding_id in findings and findings[d.finding_id].decision for d in conflicts):
-            return {}
-        if "conflicting_criticals" in config.triggers and conflicts:
-            sides = [filter(None, (d.constraint, d.competing_constraint)) for d in conflicts]
-            lines = []
-            for decision, constraints in zip(conflicts, sides, strict=True):
-                lines.append(f"- {decision.issue_id} ({' against '.join(constraints)})")
-                if known := findings.get(decision.finding_id):
-                    lines.append(f"  {shortened(known.finding)}")
-                    lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
-            question = "Critical findings contradict each other. Which should win?"
-            text = "\n".join([question, *lines])
-            ids = [d.finding_id for d in conflicts]
-            return await ask_about_findings(ctx, self.flow, state, "conflict", text, ids)
+        """Asks a human about the first dispute that the flow escalates; returns the update."""
+        config = self.flow.config.adjudication
+        for trigger, find in DISPUTES.items():
+            dispute = find(config, judged, state) if trigger in config.triggers else None
+            if dispute is not None:
+                asked = (dispute.question_id, dispute.question, dispute.findings)
+                update = await sign_off.ask_about_findings(ctx, self.flow, state, *asked)
+                # The count starts again, or every later round would ask the same question.
+                return {**update, "to_fix": []} if trigger == "thrashing" else update
         return {}
 
     async def _ends_here(
@@ -355,7 +357,7 @@ class AdjudicateHandler(FlowHandler):
                 Option(STOP, description="end the run now; the best version is kept"),
             ],
             question_id=NOT_CONVERGING,
-            shown=findings_material(self.flow, state, [each.id for each in findings]),
+            shown=sign_off.findings_material(self.flow, state, [each.id for each in findings]),
         )
         answer = await ctx.wait(request, key=NOT_CONVERGING)
         if answer.value == CONTINUE:
@@ -364,31 +366,50 @@ class AdjudicateHandler(FlowHandler):
         return bool(answer.value == STOP)
 
 
-def judge_prompt(
-    flow: Flow,
-    step: WorkflowStep,
-    state: FlowState,
-    critiques: Sequence[Critique],
-    iteration: int,
-) -> ProductPrompt:
-    """Returns the prompt for the judge of a step."""
-    config = flow.config.adjudication
-    return adjudicator_prompt(
-        goal=flow.goal.text,
-        artifact="" if state.has_files else state.artifact,
-        files=_disputed_files(state, critiques),
-        constraints=flow.constraints,
-        critiques=critiques,
-        block_on=config.block_on,
-        tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
-        instructions=config.instructions,
-        guidance=state.guidance,
-        known=earlier_findings(state.ledger, iteration, config.block_on),
-        held_back_by=held_back_by(state.adjudication, iteration, config.block_on),
-        disputed_sources=state.sources,
-        structured=flow.capabilities(flow.agent(step)).json_schema,
-        templates=flow.prompts,
+class Dispute(NamedTuple):
+    """Findings that a human is asked about, because another round would not settle them."""
+
+    question_id: str
+    question: str
+    findings: list[str]
+
+
+def _thrashing(
+    config: AdjudicationConfig, _judged: Adjudication, state: FlowState
+) -> Dispute | None:
+    findings = state.ledger.findings
+    in_a_row = policy.to_fix_in_a_row(state.to_fix, config.thrash_threshold)
+    # A human who has decided about a finding is not asked about it again, however often it returns.
+    again = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
+    stuck = sorted(again, key=blocking_first(config.block_on))
+    question = (
+        "The same findings come back round after round. How should they be dealt with? "
+        f"Your answer goes to the judge and the author.\n{_format_findings(state, stuck)}"
     )
+    return Dispute("thrashing", question, [each.id for each in stuck]) if stuck else None
+
+
+def _conflicting_criticals(
+    _config: AdjudicationConfig, judged: Adjudication, state: FlowState
+) -> Dispute | None:
+    findings, conflicts = state.ledger.findings, policy.conflicting_criticals(judged)
+    if all(d.finding_id in findings and findings[d.finding_id].decision for d in conflicts):
+        return None
+    lines = ["Critical findings contradict each other. Which should win?"]
+    for decision in conflicts:
+        sides = filter(None, (decision.constraint, decision.competing_constraint))
+        lines.append(f"- {decision.issue_id} ({' against '.join(sides)})")
+        if known := findings.get(decision.finding_id):
+            lines.append(f"  {shortened(known.finding)}")
+            lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
+    return Dispute("conflict", "\n".join(lines), [d.finding_id for d in conflicts])
+
+
+DISPUTES: Mapping[Trigger, Callable[..., Dispute | None]] = {
+    "thrashing": _thrashing,
+    "conflicting_criticals": _conflicting_criticals,
+}
+"""What makes a human decide after a verdict, by its name in `triggers:`; the first one counts."""
 
 
 def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[ShownFile]:
@@ -399,7 +420,7 @@ def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[Sho
 
 def _format_findings(state: FlowState, findings: Sequence[Finding]) -> str:
     """Returns findings for a human, who cannot decide by their ids alone."""
-    return "\n".join(f"- {each}" for each in finding_lines(state.content, findings))
+    return "\n".join(f"- {each}" for each in sign_off.finding_lines(state.content, findings))
 
 
 def _decided(state: FlowState, judged: Adjudication) -> Ledger:
@@ -434,8 +455,8 @@ async def ask_human(
     block_on = flow.config.adjudication.block_on
     issues = _issues(critiques, block_on)
     shown = {
-        **sign_off_material(ctx, flow, state),
-        "rules": judging_material(flow, state, flow.by_id)["rules"],
+        **sign_off.sign_off_material(ctx, flow, state),
+        "rules": sign_off.judging_material(flow, state, flow.by_id)["rules"],
     }
     if not issues:
         return await _ask_without_findings(ctx, state, shown)
@@ -450,7 +471,7 @@ async def ask_human(
     )
     answer = await ctx.wait(request, key=KEY)
     # What the human does not decide about has to be fixed: silence must not dismiss a finding.
-    by_rules = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+    by_rules = policy.policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
     decided = _with_decisions(by_rules, answer)
     status = Verdict.REWRITE if decided.pursued(block_on) else Verdict.APPROVED
     return replace(_with_status(decided, status), by=answer.by)
@@ -535,16 +556,7 @@ async def read_rest(
             update = joined(update, more)
             found += critiques
     answer = await _ask_human(ctx, flow, FlowState(after(raw, update)), found)
-    return for_judge(found), joined(update, answer)
-
-
-def approval_warnings(flow: Flow, judged: Adjudication) -> list[str]:
-    """Returns what to know about a text that passed without a review."""
-    if UNREVIEWED not in judged.notes:
-        return []
-    # Files that no constraint is about can pass without that setting.
-    allowed = ": the flow sets allow_unreviewed" if flow.config.allow_unreviewed else ""
-    return [f"passed without a review{allowed}"]
+    return policy.for_judge(found), joined(update, answer)
 
 
 async def _ask_human(
@@ -556,4 +568,4 @@ async def _ask_human(
         return {}
     question = f"The last reading has findings that you must decide on:\n{format_issues(issues)}"
     ids = [issue.finding_id for issue in issues]
-    return await ask_about_findings(ctx, flow, state, "escalate", question, ids)
+    return await sign_off.ask_about_findings(ctx, flow, state, "escalate", question, ids)

@@ -30,36 +30,30 @@ from signoff.core.requests import RETRY, Choice, Request
 from signoff.core.severity import WORST
 from signoff.core.words import FindingStatus, Label
 from signoff.errors import AgentBadOutput
-from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig, WorkflowStep
-from signoff.flows.state import VERIFY, FlowState, files_label
-from signoff.flows.steps.decision_material import judging_material
+from signoff.flows.model import Flow, VerifyConfig, WorkflowStep
+from signoff.flows.state import VERIFY, FlowState, files_label, shortened
 from signoff.flows.steps.material import analysis
-from signoff.flows.steps.updates import shortened
-from signoff.review.adjudication import Adjudication, Pursuit
+from signoff.flows.steps.sign_off import judging_material
+from signoff.review import review_scope
 from signoff.review.constraint import Constraint
-from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.evidence import (
-    EVIDENCE_RULE,
-    CritiqueProblems,
-    find_problems,
-    mark_unverified,
+from signoff.review.critique import (
+    MOST_ISSUES,
+    OMISSION,
+    Adjudication,
+    Critique,
+    CritiqueIssue,
+    Overall,
+    Pursuit,
 )
+from signoff.review.evidence import EVIDENCE_RULE, CritiqueProblems, find_problems, mark_unverified
 from signoff.review.finding import is_set_aside
-from signoff.review.identity import assign_lines, identify
-from signoff.review.lasting_decision import dismiss_commented, dismiss_rules, is_commented
+from signoff.review.identity import assign_lines, find_passages
 from signoff.review.parsing import find_whole_issues, limit_issues, parse_critique, with_unique_ids
+from signoff.review.policy import IssueContext, apply_issue_rules, is_excused
 from signoff.review.prompt_text import ConstraintMaterial, known_findings
-from signoff.review.prompts import critic_prompt, verifier_prompt
+from signoff.review.prompts import build_critic_prompt, verifier_prompt
 from signoff.review.record import Record
 from signoff.review.reply_text import Material, ReplyFormat, Unreadable, clean, find_answer
-from signoff.review.review_scope import WITHDRAWAL_RULE, OpenIssues, ReviewScope
-from signoff.review.shown_file import (
-    assign_files,
-    is_unchanged_line,
-    set_aside_unchanged,
-    show_files,
-)
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
 """The keys of an item with several constraints, and of its result."""
@@ -88,11 +82,11 @@ class ReviewQuestion:
 class CriticCall:
     """One call of a critic, and what is known about its answers so far."""
 
-    scope: ReviewScope
+    scope: review_scope.ReviewScope
     prompt: ProductPrompt
     unread: Critique
     """The critique that it has as long as no answer can be read."""
-    valid: OpenIssues
+    valid: review_scope.OpenIssues
 
 
 @dataclass(frozen=True)
@@ -163,26 +157,18 @@ class CriticHandler:
         # The order matters. Lines come before decisions, which are about one of several equal
         # passages; and a finding that is dismissed or set aside must not cost a confirmation.
         critique = config.with_behaviors(critique, constraint)
-        critique = assign_lines(
-            critique, self.state.content, self.state.ledger.findings.values(), self._is_excused
+        about = IssueContext(
+            self.state.content, self.state.base, self.state.trusted, self.state.rule_decisions
         )
-        if self.paths:
-            critique = dismiss_commented(critique, self.state.content, self.state.trusted)
-        critique = dismiss_rules(critique, self.state.rule_decisions)
-        if self.state.base:
-            critique = set_aside_unchanged(critique, self.state.content, self.state.base)
+        excused = partial(is_excused, about=about)
+        findings = self.state.ledger.findings.values()
+        critique = assign_lines(critique, self.state.content, findings, excused)
+        critique = apply_issue_rules(critique, about)
         verified: list[dict[str, Any]] = []
         if config.verify is not None and not certain:
             verifier = Verifier(self.flow, self.state, config.verify)
             critique, verified = await verifier.verify(ctx, critique)
         return {**critique.to_json(), "request": question.request, "verified": verified}
-
-    def _is_excused(self, constraint: str, issue: CritiqueIssue) -> bool:
-        """Whether an issue would not count on its line: a comment or the scope decides so."""
-        content, base = self.state.content, self.state.base
-        if self.paths and is_commented(issue, constraint, content, self.state.trusted):
-            return True
-        return bool(base) and is_unchanged_line(issue, content, base)
 
     async def _ask(
         self, ctx: StepContext, agent: str, questions: Sequence[ReviewQuestion], *, exact: bool
@@ -191,10 +177,10 @@ class CriticHandler:
 
         What a human or a program found is certain: it needs no agent to confirm it.
         """
-        scope = ReviewScope(tuple(each.constraint for each in questions))
+        scope = review_scope.ReviewScope(tuple(each.constraint for each in questions))
         prompt = self._prompt(agent, questions)
         unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR, paths=self.paths)
-        call = CriticCall(scope, prompt, unread, OpenIssues())
+        call = CriticCall(scope, prompt, unread, review_scope.OpenIssues())
         checked = await ctx.ask(
             agent,
             prompt,
@@ -217,7 +203,7 @@ class CriticHandler:
         """The text for a program: the artifact, or the files one after the other."""
         return "".join(self.state.files[path] for path in self.paths or ("",))
 
-    def _about(self, scope: ReviewScope) -> dict[str, Any]:
+    def _about(self, scope: review_scope.ReviewScope) -> dict[str, Any]:
         title = f"Review against {scope.names}"
         name = "+".join(each.id for each in scope.constraints)
         if not self.paths:
@@ -226,7 +212,7 @@ class CriticHandler:
         title = f"{title}: {', '.join(self.paths)}"
         return {"title": title, "subject": label, "name": f"{name} {label}"}
 
-    def _check_options(self, scope: ReviewScope, agent: str) -> dict[str, Any]:
+    def _check_options(self, scope: review_scope.ReviewScope, agent: str) -> dict[str, Any]:
         """Returns what a check gets: the bare text, because its findings quote its own output."""
         if self.flow.capabilities(agent).whole_project:
             name = self.flow.config.output.filename
@@ -332,8 +318,8 @@ class CriticHandler:
         if not self.paths:
             return critique, []
         if strict:
-            shown = show_files(self.state.files, self.state.base, self.paths)
-            return assign_files(critique, shown, self.state.content)
+            shown = review_scope.show_files(self.state.files, self.state.base, self.paths)
+            return review_scope.assign_files(critique, shown, self.state.content)
         # A program may look at more than the files of a review; then its finding is about none.
         only = self.paths[0] if len(self.paths) == 1 else ""
         paths = [issue.path if issue.path in self.paths else only for issue in critique.issues]
@@ -347,18 +333,18 @@ class CriticHandler:
         """Returns what a critic was given; the part that all critics share is read once."""
         return Material(prompt[: prompt.shared], prompt[prompt.shared :], self.flow.goal.text)
 
-    def _known(self, scope: ReviewScope, critique: Critique) -> set[str]:
+    def _known(self, scope: review_scope.ReviewScope, critique: Critique) -> set[str]:
         """Returns the issues of a critique that are open findings: to cut one would hide it."""
         findings = self.state.ledger.findings
         if not findings:
             return set()
         parts = scope.split(critique)
-        ids = identify(findings.values(), parts, self.state.content)
+        named = find_passages(findings.values(), parts, self.state.content)
         return {
             issue.id
-            for part, part_ids in zip(parts, ids, strict=True)
-            for issue, id_ in zip(part.issues, part_ids, strict=True)
-            if id_ in findings and findings[id_].status is FindingStatus.OPEN
+            for part, identities in zip(parts, named, strict=True)
+            for issue, each in zip(part.issues, identities, strict=True)
+            if each.id in findings and findings[each.id].status is FindingStatus.OPEN
         }
 
     def _unusable(self, call: CriticCall, last: Checked[Critique]) -> Request:
@@ -399,10 +385,10 @@ def review_prompt(
     # Files are named instead of the artifact: a critic must see each text once, or it reports every
     # finding twice.
     ledger, block_on = state.ledger, flow.config.adjudication.block_on
-    return critic_prompt(
+    return build_critic_prompt(
         goal=flow.goal.text,
         artifact="" if paths else state.artifact,
-        files=show_files(state.files, state.base, paths),
+        files=review_scope.show_files(state.files, state.base, paths),
         intent=state.intent,
         constraint=first.constraint,
         sources=first.sources,
@@ -443,7 +429,7 @@ def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
     if not checked.sent_back:
         return critique
     # What follows the rule about withdrawals is not wrong with the answer.
-    wrong = takewhile(lambda each: each != WITHDRAWAL_RULE, checked.sent_back)
+    wrong = takewhile(lambda each: each != review_scope.WITHDRAWAL_RULE, checked.sent_back)
     problems = "; ".join(each for each in wrong if each != EVIDENCE_RULE)
     return replace(critique, notes=(f"sent back: {shortened(problems)}", *critique.notes))
 

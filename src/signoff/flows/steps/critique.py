@@ -19,25 +19,27 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
-from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
-from signoff.flows.state import FlowState, after, reading_key, stored
-from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, PATHS, CriticHandler
-from signoff.flows.steps.decision_material import ask_about_findings
-from signoff.flows.steps.handler import FlowHandler, StepResult
-from signoff.flows.steps.updates import (
+from signoff.flows.model import Flow, StepKind, WorkflowStep
+from signoff.flows.state import (
+    FlowState,
+    after,
     critique_warnings,
+    reading_key,
     report_warnings,
+    stored,
     with_best,
     with_round,
 )
+from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, PATHS, CriticHandler
+from signoff.flows.steps.handler import FlowHandler, StepResult
+from signoff.flows.steps.sign_off import ask_about_findings
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.constraint import Constraint
 from signoff.review.coverage import ReaderKind
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import is_set_aside
 from signoff.review.findings import Ledger
-from signoff.review.shown_file import show_files
+from signoff.review.review_scope import show_files
 from signoff.runtime.amounts import count
 
 
@@ -354,12 +356,9 @@ class Reading:
         return {
             (each["constraint_id"], each["reviewer"])
             for each in results
-            if each.get(CERTAIN) or self._is_certain(each["reviewer"])
+            for can in [self.flow.capabilities(each["reviewer"])]
+            if each.get(CERTAIN) or can.deterministic or can.answered_by_human
         }
-
-    def _is_certain(self, agent: str) -> bool:
-        can = self.flow.capabilities(agent)
-        return can.deterministic or can.answered_by_human
 
     def update(
         self, ctx: StepContext, results: Sequence[Mapping[str, Any]], *, more: bool = False

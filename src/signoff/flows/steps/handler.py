@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
-from signoff.flows.files.skipping import file_coverage
-from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
-from signoff.flows.state import FlowState, after
-from signoff.flows.steps.updates import at_limit_reason
-from signoff.flows.steps.work_order import unchanged_before
+from signoff.flows.coverage import file_coverage
+from signoff.flows.model import Flow, StepKind, WorkflowStep
+from signoff.flows.state import FlowState, after, at_limit_reason
 from signoff.review.coverage import describe_missed
 from signoff.runtime.amounts import count
 
@@ -51,6 +49,10 @@ class FlowHandler(ABC):
     @abstractmethod
     async def perform(self, ctx: StepContext) -> StepResult:
         """Does the work of the step."""
+
+    def planned_prompt(self, _state: FlowState) -> ProductPrompt:
+        """Returns the prompt of the first round, for a plan; empty if no single agent is asked."""
+        return ProductPrompt("")
 
     @property
     def agent(self) -> str:
@@ -90,7 +92,7 @@ class FlowHandler(ABC):
             return {}
         state = FlowState(after(ctx.step_state, update))
         asks = "max_iterations" in self.flow.config.adjudication.triggers
-        unchanged = unchanged_before(state)
+        unchanged = state.unchanged
         if not (asks or unchanged):
             # The engine's own words say as much.
             return {}

@@ -18,7 +18,7 @@ from pathlib import Path
 from signoff.core.context import StepContext
 from signoff.documents.globs import glob
 from signoff.documents.regular_files import NotRegular, read_regular
-from signoff.flows.flow import Flow
+from signoff.flows.model import Flow
 from signoff.review.constraint import Constraint, SourceBlock
 
 SCRIPT_SECONDS = 30.0

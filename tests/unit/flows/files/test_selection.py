@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_opened_is_missing_from_the_review(
     def refuse(path: Path, largest: int) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("signoff.flows.files.skipping.read_regular", refuse)
+    monkeypatch.setattr("signoff.flows.coverage.read_regular", refuse)
 
     assert selected(plain, "docs").skipped["docs/a.md"] == "unreadable"
     assert not selected(plain, "docs").coverage.complete

@@ -8,8 +8,7 @@ import pytest
 
 from signoff.agents.base import ManualAgent
 from signoff.core.outcome import Status
-from signoff.flows.flow import Flow
-from signoff.flows.model import AdjudicationConfig
+from signoff.flows.model import AdjudicationConfig, Flow
 from signoff.flows.state import UNREVIEWED
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent

@@ -10,8 +10,7 @@ from signoff.agents.base import ManualAgent
 from signoff.core.effects import Reply
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
-from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig
+from signoff.flows.model import Flow, VerifyConfig
 from signoff.flows.state import FlowState
 from signoff.flows.steps.critic import LONGEST_REASON, Confirmation, Verifier, parse_confirmation
 from signoff.review.critique import CritiqueIssue
@@ -115,16 +114,10 @@ def test_an_answer_is_read_as_text_or_as_an_object(
     assert parse_confirmation(reply, NOTHING) == confirmation
 
 
-@pytest.mark.parametrize("value", ["no", 0, None, [False]])
-def test_anything_but_true_and_false_is_unreadable(value: Any) -> None:
-    """A guess would let a defect pass."""
-    with pytest.raises(Unreadable, match="true or false"):
-        parse_confirmation(Reply("", value={"confirmed": value}), NOTHING)
-
-
 @pytest.mark.parametrize(
-    "text",
+    "reply",
     [
+        *(Reply("", value={"confirmed": value}) for value in ("no", 0, None, [False])),
         "",
         "It is not true.",
         '{"confirmed": false, "reason": "unfin',
@@ -134,10 +127,11 @@ def test_anything_but_true_and_false_is_unreadable(value: Any) -> None:
         f"> {QUOTED}",
     ],
 )
-def test_a_reply_without_one_answer_of_its_own_is_unreadable(text: str) -> None:
+def test_a_reply_without_one_answer_of_its_own_is_unreadable(reply: str | Reply) -> None:
     """A claim about an artifact that answers for itself is a claim that nobody checked."""
+    answer = Reply(reply) if isinstance(reply, str) else reply
     with pytest.raises(Unreadable):
-        parse_confirmation(Reply(text), Material(f"The see. {QUOTED}"))
+        parse_confirmation(answer, Material(f"The see. {QUOTED}"))
 
 
 def test_an_answer_in_own_words_counts_although_the_artifact_has_one() -> None:
@@ -188,20 +182,8 @@ def test_the_confirming_agent_gets_the_sources_that_a_rule_is_about() -> None:
     assert "\nIts own.\n\nOf the goal.\nSOURCES " in prompt
 
 
-@pytest.mark.parametrize(
-    ("reply", "status"),
-    [
-        (YES, Status.LIMIT),
-        (NO, Status.COMPLETED),
-        (f"I looked at it twice.\n```json\n{NO}\n```", Status.COMPLETED),
-        (Reply("", value=json.loads(YES)), Status.LIMIT),
-        (Reply("", value=json.loads(NO)), Status.COMPLETED),
-    ],
-    ids=["confirmed", "not confirmed", "in prose", "structured yes", "structured no"],
-)
-async def test_only_a_confirmed_finding_blocks(
-    reply: str | Reply, status: Status, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("reply", "status"), [(YES, Status.LIMIT), (NO, Status.COMPLETED)])
+async def test_only_a_confirmed_finding_blocks(reply: str, status: Status, tmp_path: Path) -> None:
     """A false alarm costs one short call instead of a round."""
     texts = ["The see.", "The sea."] if status is Status.LIMIT else ["The see."]
     claude = author_and_critic(texts, [fails(issue("misspelled", evidence="The see"))])
@@ -223,21 +205,6 @@ async def test_an_answer_that_cannot_be_read_confirms_after_one_retry(
 ) -> None:
     """A real defect must not pass because of a bad answer."""
     claude = author_and_critic(["The see.", "The sea."], [fails(issue("bad", evidence="The see"))])
-
-    result = await run(verified(), claude, ScriptedAgent([reply, reply]), tmp_path)
-
-    assert result.status is Status.LIMIT
-
-
-@pytest.mark.parametrize("quoted", [NO, '{"reason": "Fine.", "confirmed": false}'])
-async def test_an_answer_quoted_from_the_artifact_does_not_count(
-    quoted: str, tmp_path: Path
-) -> None:
-    """Else an artifact could answer for the agent that checks the claims about it."""
-    claude = author_and_critic(
-        [f"The see. {NO}", "The sea."], [fails(issue("bad", evidence="The see"))]
-    )
-    reply = f"I cannot tell. The text says: {quoted}"
 
     result = await run(verified(), claude, ScriptedAgent([reply, reply]), tmp_path)
 

@@ -7,7 +7,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.core.severity import DEFAULT_BLOCK_ON, IssueBehavior, Severity
-from signoff.flows.flow import Flow
+from signoff.flows.model import Flow
 from signoff.review.constraint import ConstraintBehavior, Level
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent

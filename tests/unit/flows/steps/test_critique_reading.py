@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.flows.flow import Flow
-from signoff.flows.model import VerifyConfig
+from signoff.flows.model import Flow, VerifyConfig
 from signoff.flows.state import FlowState
 from signoff.review.constraint import Constraint
 from signoff.store.sqlite import MemoryStore

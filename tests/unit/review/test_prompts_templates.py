@@ -12,7 +12,7 @@ from signoff.flows.compile import compile_file, frozen_source
 from signoff.flows.state import FlowState
 from signoff.flows.steps.critic import review_prompt
 from signoff.notation import CompileContext
-from signoff.review.prompt_templates import REQUIRED, built_in, fill, variables_for, write_templates
+from signoff.review.prompts import REQUIRED, built_in, fill, variables_for, write_templates
 
 FLOW = """
 goal: Write about the sea.

@@ -3,7 +3,7 @@
 import pytest
 
 from signoff.errors import AgentBadOutput
-from signoff.flows.steps.generate import MOST_CHARACTERS, checked_artifact
+from signoff.flows.steps.authors import MOST_CHARACTERS, checked_artifact
 
 
 @pytest.mark.parametrize(

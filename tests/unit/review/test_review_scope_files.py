@@ -8,13 +8,8 @@ import pytest
 
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.shown_file import (
-    NOT_CHANGED,
-    assign_files,
-    diff_text,
-    set_aside_unchanged,
-    show_files,
-)
+from signoff.review.policy import IssueContext, apply_issue_rules
+from signoff.review.review_scope import NOT_CHANGED, assign_files, diff_text, show_files
 
 FILES = {"a.md": "One.\nTwo words.\n", "b.md": "One.\nThree small words.\n"}
 VERSION = ArtifactVersion(FILES)
@@ -92,7 +87,7 @@ def test_distant_changes_are_hunks_of_their_own() -> None:
 def test_only_findings_on_changed_lines_count_in_a_review_of_changes(quote: str, why: str) -> None:
     found = critique(path="a.md", evidence=quote)
 
-    result = set_aside_unchanged(found, VERSION, {"a.md": "One.\nOld words.\n"})
+    result = apply_issue_rules(found, IssueContext(VERSION, {"a.md": "One.\nOld words.\n"}))
 
     assert result.issues[0].set_aside == why
 
@@ -102,7 +97,7 @@ def test_of_equal_passages_the_one_on_a_changed_line_counts(line: int, why: str)
     version = ArtifactVersion({"a.md": "same words\nmiddle\nsame words\n"})
     found = critique(path="a.md", evidence="same words", line=line)
 
-    result = set_aside_unchanged(found, version, {"a.md": "same words\nmiddle\n"})
+    result = apply_issue_rules(found, IssueContext(version, {"a.md": "same words\nmiddle\n"}))
 
     assert result.issues[0].set_aside == why
 
@@ -110,8 +105,7 @@ def test_of_equal_passages_the_one_on_a_changed_line_counts(line: int, why: str)
 def test_a_finding_next_to_removed_lines_counts() -> None:
     version = ArtifactVersion({"a.md": "check(x)\nuse(x)\n"})
 
-    result = set_aside_unchanged(
-        critique(path="a.md", evidence="use(x)"), version, {"a.md": "check(x)\nguard(x)\nuse(x)\n"}
-    )
+    about = IssueContext(version, {"a.md": "check(x)\nguard(x)\nuse(x)\n"})
+    result = apply_issue_rules(critique(path="a.md", evidence="use(x)"), about)
 
     assert result.issues[0].set_aside == ""

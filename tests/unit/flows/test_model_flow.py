@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.flows.flow import select_reviewers
+from signoff.flows.model import select_reviewers
 from signoff.flows.sections import PriorityRoute, RoutingConfig, RoutingRule
 from signoff.review.constraint import Constraint
 
