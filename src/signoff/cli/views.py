@@ -118,12 +118,9 @@ class PlainView(View):
         if review is None:
             return Narrator(timeline)
         # Imported here because many runs have no review.
-        from signoff.review.history import describe_news
+        from signoff.review.history import log_lines
 
-        def news(event: ev.Event) -> list[str]:
-            return [text for each in review.apply(event) for text, _ in describe_news(each)]
-
-        return Narrator(timeline, news_of=news)
+        return Narrator(timeline, news_of=log_lines(review.apply))
 
     def _whole_lines(self, run: str, scope: str, text: str) -> list[str]:
         """Returns messages as they are, and of a streamed answer the lines that are complete."""

@@ -384,16 +384,16 @@ def log_lines(
     apply: Callable[[Event], Iterable[ReviewNews]],
 ) -> Callable[[Event], list[str]]:
     """Returns what the log of a run tells of each event; `apply` follows its review."""
-    return lambda event: [text for each in apply(event) for text, _ in describe_news(each)]
+    return lambda event: [line for each in apply(event) for line in _describe(each)]
 
 
-def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
-    """Yields what has just happened in a review in lines, each finding with its severity."""
+def _describe(news: ReviewNews) -> Iterator[str]:
+    """Yields what has just happened in a review in lines."""
     match news:
         case IssuesReported(usable=False):
-            yield f"{_about(news)}: no usable review by {news.answered_by or news.reviewer}", None
+            yield f"{_about(news)}: no usable review by {news.answered_by or news.reviewer}"
         case IssuesReported(issues=()):
-            yield f"{_about(news)}: passed by {_decider(news)}", None
+            yield f"{_about(news)}: passed by {_decider(news)}"
         case IssuesReported():
             for (issue, place), *equal in group_equal(
                 zip(news.issues, news.places, strict=True), _entry
@@ -405,11 +405,11 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
                 times = f" ({len(equal) + 1:,} times)" if equal else ""
                 aside = issue.get("set_aside") or issue.get("dismissed")
                 why = f" (does not count: {aside})" if aside else ""
-                yield f"{severity} {about} {place}: {text}{times}{why}", None if aside else severity
+                yield f"{severity} {about} {place}: {text}{times}{why}"
         case ArtifactChanged():
-            yield _change(news), None
+            yield _change(news)
         case Judgment():
-            yield f"{news.by}: {news.words}", None
+            yield f"{news.by}: {news.words}"
 
 
 _SHOWN = ("path", "rule_id", "severity", "finding", "evidence", "set_aside", "dismissed")
