@@ -72,6 +72,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/skills/qr.py": FILES,
         "signoff/store/rundir/": FILES,
         "signoff/store/postgres/": COLUMN,
+        "signoff/store/base.py": COLUMN,
         "signoff/store/queries.py": COLUMN,
     },
     "visit": {"signoff/guarded_db/staging.py": COLUMN},

@@ -1,37 +1,20 @@
-"""Every SQL statement the SQLite store sends, by name."""
+"""What only the SQLite store sends: its statements for commits, claims and news, by name."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import Commit, CommitResult, NewRun, RunId
-
-_RUN = (
-    "id, name, workflow, target, definition, status, step, iteration, reason, due_at, "
-    "created_at, updated_at, head, fence, owner, cancel, needs"
-)
-_ITEM = (
-    "id, name, effect, kind, prompt, form, digest, step, opened_at, deadline, "
-    "state, answer, answered_by, answered_at"
-)
+from signoff.store.base import RUN, ledger_value, replace_surrogates
 
 CREATE_RUN = """
 INSERT INTO runs (name, workflow, target, definition, description, created_at, updated_at, owner,
                   needs, status, fence)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', 1)
-"""
-RUN_BY_NAME = f"SELECT {_RUN} FROM runs WHERE name = ?"
-RUN_BY_ID = f"SELECT {_RUN} FROM runs WHERE id = ?"
-RUNS = f"SELECT {_RUN} FROM runs WHERE {{where}} ORDER BY id DESC LIMIT ?"
-RUN_NAMES = "SELECT name FROM runs ORDER BY id DESC LIMIT 12"
-DESCRIPTION = """
-SELECT blobs.text FROM runs JOIN blobs ON blobs.digest = runs.description WHERE runs.id = ?
 """
 
 ADVANCE = """
@@ -46,6 +29,7 @@ WHERE id = ? AND head = ? AND fence = ? AND status = 'running'
 RELEASE = "UPDATE runs SET owner = NULL WHERE id = ?"
 KEEP_RUNNING = "UPDATE runs SET status = 'running', due_at = NULL WHERE id = ?"
 APPEND = "INSERT INTO journal (run, seq, events) VALUES (?, ?, ?)"
+NAME = "SELECT name FROM runs WHERE id = ?"
 JOURNAL = """
 SELECT seq, events, json_valid(events) FROM journal WHERE run = ? AND seq > ? ORDER BY seq
 """
@@ -53,7 +37,7 @@ SELECT seq, events, json_valid(events) FROM journal WHERE run = ? AND seq > ? OR
 NEWEST_COMMIT = "SELECT run, seq FROM journal ORDER BY rowid DESC LIMIT 1"
 COMMIT_PLACE = "SELECT rowid FROM journal WHERE run = ? AND seq = ?"
 RUNS_COMMITTED_AFTER = f"""
-SELECT {_RUN} FROM runs WHERE id IN (SELECT run FROM journal WHERE rowid > ?) ORDER BY id
+SELECT {RUN} FROM runs WHERE id IN (SELECT run FROM journal WHERE rowid > ?) ORDER BY id
 """
 # Both are answered by an index alone.
 RUN_COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
@@ -62,7 +46,6 @@ REQUEST_COUNTS = (
 )
 
 PUT_BLOB = "INSERT OR IGNORE INTO blobs (digest, text) VALUES (?, ?)"
-BLOB = "SELECT text FROM blobs WHERE digest = ?"
 
 PUT_CHECKPOINT = """
 INSERT INTO checkpoints (run, seq, state) VALUES (?, ?, ?)
@@ -79,68 +62,18 @@ USE_ITEM = "UPDATE inbox SET state = 'used' WHERE id = ? AND state = 'answered'"
 WITHDRAW = "UPDATE inbox SET state = 'withdrawn' WHERE run = ? AND state IN ('open', 'answered')"
 WITHDRAW_ONE = "UPDATE inbox SET state = 'withdrawn' WHERE id = ? AND run = ? AND state = 'open'"
 HAS_ANSWER = "SELECT 1 FROM inbox WHERE run = ? AND state = 'answered' LIMIT 1"
-ITEMS = f"""
-SELECT {_ITEM} FROM inbox WHERE {{where}} ORDER BY id
-"""
-WAITING = """
-SELECT id, name, step, kind, prompt, opened_at, deadline
-FROM inbox INDEXED BY inbox_open WHERE state = 'open' ORDER BY id
-"""
-ANSWER = """
-UPDATE inbox SET state = 'answered', answer = ?, answered_by = ?, answered_at = ?
-WHERE id = ? AND state = 'open'
-"""
 
 PUT_LEDGER = """
 INSERT OR REPLACE INTO ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
                                unknown_tokens, unknown_usd, tokens_cached, unknown_cached)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-LEDGER = """
-SELECT step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd,
-       tokens_cached, unknown_cached
-FROM ledger WHERE run = ? ORDER BY step, agent, model
-"""
 
-LEDGER_TOTALS = """
-SELECT runs.workflow, agent, model, count(DISTINCT run), sum(calls), sum(tokens_in),
-       sum(tokens_out), sum(usd), sum(unknown_tokens), sum(unknown_usd), sum(tokens_cached),
-       sum(unknown_cached)
-FROM ledger JOIN runs ON runs.id = ledger.run
-WHERE runs.updated_at >= ? GROUP BY 1, 2, 3 ORDER BY sum(usd) DESC, sum(tokens_out) DESC, 1, 2, 3
-"""
 
-SUMMARIES = """
-SELECT run, summary FROM run_summaries JOIN runs ON runs.id = run AND runs.head = seq
-WHERE version = ?
-"""
-PUT_SUMMARY = """
-INSERT OR REPLACE INTO run_summaries (run, seq, version, summary) VALUES (?, ?, ?, ?)
-"""
-
-KEEP_LATE = "INSERT OR REPLACE INTO late (run, effect, attempt, outcome) VALUES (?, ?, ?, ?)"
-LATE = "SELECT effect, attempt, outcome FROM late WHERE run = ?"
-
-OWNER = "SELECT id, host, pid, born, until FROM owners WHERE id = ?"
-PUT_OWNER = "INSERT OR REPLACE INTO owners (id, host, pid, born, until) VALUES (?, ?, ?, ?, ?)"
-DROP_OWNER = "DELETE FROM owners WHERE id = ?"
-FORGET_OWNERS = """
-DELETE FROM owners WHERE until < ? AND NOT EXISTS (SELECT 1 FROM runs WHERE owner = owners.id)
-"""
-FORGET_WORKERS = "DELETE FROM workers WHERE owner NOT IN (SELECT id FROM owners)"
-DROP_LEASES = "UPDATE runs SET owner = NULL WHERE owner = ?"
-TAKE = """
-UPDATE runs SET owner = ?, fence = fence + 1, cancel = NULL, dispatch = ?, attempt = ? WHERE id = ?
-"""
-LAST_ATTEMPT = "SELECT dispatch, attempt FROM runs WHERE id = ?"
-ENQUEUE = """
-UPDATE runs SET status = 'queued', reason = '', due_at = NULL, needs = ?, updated_at = ?
-WHERE id = ?
-"""
 # Each part uses an index, so that runs that have ended or wait for long cost nothing. Whether an
 # owner is alive cannot be asked in SQL.
 CLAIMABLE = f"""
-SELECT {_RUN} FROM runs
+SELECT {RUN} FROM runs
 WHERE id IN (
     SELECT id FROM runs WHERE status IN ('queued', 'running')
     UNION SELECT id FROM runs WHERE due_at <= :now AND status IN ('parked', 'waiting')
@@ -152,43 +85,9 @@ WHERE id IN (
 ORDER BY updated_at, id
 """
 CLAIM = "UPDATE runs SET owner = ? WHERE id = ?"
-REGISTER = """
-INSERT INTO workers (owner, slots, capabilities, started_at) VALUES (?, ?, ?, ?)
-ON CONFLICT (owner) DO UPDATE SET slots = excluded.slots, capabilities = excluded.capabilities
-"""
-WORKER_NUMBER = "SELECT number FROM workers WHERE owner = ?"
-WORKERS = """
-SELECT number, owners.id, host, pid, born, slots,
-       (SELECT count(*) FROM runs WHERE runs.owner = owners.id), capabilities, started_at, until > ?
-FROM workers JOIN owners ON owners.id = workers.owner ORDER BY number
-"""
-DROP_WORKER = "DELETE FROM workers WHERE owner = ?"
-CANCELS = "SELECT name, cancel FROM runs WHERE owner = ? AND cancel IS NOT NULL"
-ASK_CANCEL = "UPDATE runs SET cancel = ? WHERE id = ?"
-ADOPT = "UPDATE runs SET definition = ?, description = ? WHERE id = ?"
 
-_TABLES = ("journal", "checkpoints", "inbox", "ledger", "late", "run_summaries")
-DELETE_RUN = (*(f"DELETE FROM {name} WHERE run = ?" for name in _TABLES),
-              "DELETE FROM runs WHERE id = ?")  # fmt: skip
 DELETE_BLOB = "DELETE FROM blobs WHERE digest = ?"
 DESCRIPTIONS = "SELECT lower(hex(description)) FROM runs"
-STAGE = "INSERT OR REPLACE INTO arrivals (name, document) VALUES (?, ?)"
-STAGED = "SELECT document FROM arrivals WHERE name = ?"
-UNSTAGE = "DELETE FROM arrivals WHERE name = ?"
-ADMIT_RUN = """
-INSERT INTO runs (name, workflow, target, definition, description, status, step, iteration, reason,
-                  due_at, created_at, updated_at, head, fence, needs)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-ADMIT_ITEM = f"""
-INSERT INTO inbox (run, {_ITEM.removeprefix("id, ")})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-NAME_AT_FENCE = "SELECT name FROM runs WHERE id = ? AND fence = ?"
-REQUEST_STATES = "SELECT id, state FROM inbox WHERE run = ? ORDER BY id"
-REMEMBER_MOVE = "INSERT OR REPLACE INTO moved (name, target, moved_at) VALUES (?, ?, ?)"
-FORGET_MOVE = "DELETE FROM moved WHERE name = ?"
-MOVED = "SELECT target FROM moved WHERE name = ?"
 
 SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 WITH_REFERENCES = (
@@ -201,42 +100,6 @@ WITH_REFERENCES = (
 """Every column whose JSON may refer to texts that are stored separately."""
 
 
-def run_conditions(
-    status: Sequence[str],
-    due_before: float | None,
-    workflow: str,
-    text: str,
-    before: int | None,
-) -> tuple[str, list[Any]]:
-    """Returns the condition of `RUNS` that selects runs, and the values it needs."""
-    # `instr` and not LIKE: a text with a percent sign means itself.
-    contains = " OR ".join(f"instr(lower({each}), ?)" for each in ("name", "workflow", "reason"))
-    lowered = text.lower().encode("utf-8", "replace").decode()
-    conditions: list[tuple[bool, str, Sequence[Any]]] = [
-        (bool(status), f"status IN ({', '.join('?' * len(status))})", [*map(str, status)]),
-        (due_before is not None, "due_at <= ?", [due_before]),
-        (bool(workflow), "workflow = ?", [workflow.encode("utf-8", "replace").decode()]),
-        (bool(text), f"({contains})", [lowered] * 3),
-        (before is not None, "id < ?", [before]),
-    ]
-    used = [(sql, values) for applies, sql, values in conditions if applies]
-    where = " AND ".join(sql for sql, _ in used)
-    return where or "1", [value for _, values in used for value in values]
-
-
-def item_conditions(run: str | None, state: Sequence[str]) -> tuple[str, list[Any]]:
-    """Returns the condition of `ITEMS` that selects requests, and the values it needs."""
-    # SQLite uses a partial index only if the query repeats its condition literally.
-    where = [f"state IN ({', '.join('?' * len(state))})"]
-    if set(state) <= {"open", "answered"}:
-        where.append("state IN ('open', 'answered')")
-    values: list[Any] = list(state)
-    if run is not None:
-        where.append("run = (SELECT id FROM runs WHERE runs.name = ?)")
-        values.append(run)
-    return " AND ".join(where), values
-
-
 # Applies one commit to the database.
 #
 # The compare-and-set comes first: if the run's head or fence is not the one the commit was
@@ -244,9 +107,6 @@ def item_conditions(run: str | None, state: Sequence[str]) -> tuple[str, list[An
 
 
 _REFUSED = CommitResult(accepted=False)
-
-_LARGEST_INTEGER = (1 << 63) - 1
-"""The largest integer SQLite can store."""
 
 
 def apply(db: sqlite3.Connection, commit: Commit) -> CommitResult:
@@ -329,18 +189,3 @@ def _release(db: sqlite3.Connection, run: RunId, status: Status) -> bool:
         return False
     db.execute(RELEASE, (run,))
     return True
-
-
-def ledger_value(value: Any) -> Any:
-    """Returns a value that fits its column: what an agent reports must not stop the run."""
-    return replace_surrogates(value) if isinstance(value, str) else min(value, _LARGEST_INTEGER)
-
-
-def replace_surrogates(text: str) -> str:
-    """Replaces half surrogate pairs, left by a truncated emoji, which SQLite cannot store.
-
-    Only plain text columns need this: in the journal and in forms they are JSON escapes.
-    """
-    if text.isascii():
-        return text
-    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)

@@ -14,17 +14,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.databases import driver
 from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import Commit, CommitResult, RunId, Topic
+from signoff.store.base import Row, ledger_value, replace_surrogates
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.connection import Row, ServerSession
-from signoff.store.postgres.queries import stored_text
-from signoff.store.queries import ledger_value, replace_surrogates
+from signoff.store.postgres.connection import ServerSession
 
 REFUSED = CommitResult(accepted=False)
 
@@ -142,8 +140,13 @@ def _commit_statement() -> str:
         opened=_rows(_OPENED, places, "position"),
         used=_rows(_USED, places),
         withdrawn=_rows(_WITHDRAWN, places),
-        tell=q.tell_if(next(places)),
+        tell=_tell_if(next(places)),
     )
+
+
+def _tell_if(place: str) -> str:
+    """Returns the expression that notifies listeners of a topic given as a value, if it is."""
+    return f"CASE WHEN {place}::text IS NOT NULL THEN {q.tell(place + '::text')} END"
 
 
 def _rows(columns: Sequence[str], places: Iterator[str], position: str = "") -> str:
@@ -240,7 +243,7 @@ def _values(commits: Sequence[Commit]) -> list[object]:
     """Returns the values of the statement, table by table."""
     numbered = list(enumerate(commits, 1))
     opened = [
-        (n, *item._replace(prompt=_text_value(item.prompt), form=stored_text(item.form)))
+        (n, *item._replace(prompt=replace_surrogates(item.prompt)))
         for n, commit in numbered
         for item in commit.opened
     ]
@@ -283,7 +286,7 @@ def _commit_row(commit: Commit) -> Row:
         commit.status.value,
         commit.step,
         commit.iteration,
-        _text_value(commit.reason),
+        replace_surrogates(commit.reason),
         commit.due_at,
         commit.at,
         commit.events,
@@ -303,25 +306,16 @@ def _blob_rows(numbered: Iterable[tuple[int, Commit]]) -> Iterable[Row]:
     for n, commit in numbered:
         if commit.new is not None:
             text = commit.new.description
-            yield n, bytes.fromhex(text_digest(text)), stored_text(text)
+            yield n, bytes.fromhex(text_digest(text)), text
         for digest, text in commit.blobs.items():
-            yield n, bytes.fromhex(digest), stored_text(text)
+            yield n, bytes.fromhex(digest), text
 
 
 def _ledger_rows(numbered: Iterable[tuple[int, Commit]]) -> Iterable[Row]:
     for n, commit in numbered:
         # Names that differ only in what cannot be stored become one entry: the last.
-        rows = [(n, *map(_ledger_cell, entry)) for entry in commit.ledger]
+        rows = [(n, *map(ledger_value, entry)) for entry in commit.ledger]
         yield from {row[:4]: row for row in rows}.values()
-
-
-def _ledger_cell(value: Any) -> Any:
-    plain = ledger_value(value)
-    return stored_text(plain) if isinstance(plain, str) else plain
-
-
-def _text_value(text: str) -> str:
-    return stored_text(replace_surrogates(text))
 
 
 def _columns(rows: Sequence[Row], width: int) -> list[list[object]]:
