@@ -15,11 +15,10 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from signoff.core.args import Arg, Param, bind, describe_param, placeholder
-from signoff.core.context import Chance, EffectPort, StepContext
+from signoff.core.context import EffectPort, StepContext
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
-from signoff.core.spend import Spend
 from signoff.core.step import ITERATION, WORKER, Condition, HandlerObject, StepDef
 from signoff.core.step_output import reported
 from signoff.core.workflow import Workflow, checked_result
@@ -416,44 +415,29 @@ class FromThread:
     """The effect port for a handler that runs in a thread."""
 
     def __init__(self, port: EffectPort, loop: asyncio.AbstractEventLoop) -> None:
-        self._port = port
         self._loop = loop
         # These only build an awaitable. An ordinary function may return it, and it is then awaited
         # on the loop.
         self.perform, self.ask_checked = port.perform, port.ask_checked
         self.map, self.park = port.map, port.park
         self.before_plain_code = port.before_plain_code
+        # These look into the journal or add to it, so the loop does it while the thread waits.
+        self.was_requested = partial(self._on_loop, port.was_requested)
+        self.now, self.random = (
+            partial(self._on_loop, port.now),
+            partial(self._on_loop, port.random),
+        )
+        self.spend = partial(self._on_loop, port.spend)
+        self.progress = partial(self._on_loop, port.progress)
+        self.log = partial(self._on_loop, port.log)
 
-    def was_requested(self, ctx: StepContext, key: str) -> bool:
-        """Whether the journal has a request with this key: the handler is being replayed."""
-        return self._on_loop(lambda: self._port.was_requested(ctx, key))
-
-    def now(self, ctx: StepContext) -> float:
-        """Returns the time, the same on every replay."""
-        return self._on_loop(lambda: self._port.now(ctx))
-
-    def random(self, ctx: StepContext) -> Chance:
-        """Returns a random number generator that yields the same on every replay."""
-        return self._on_loop(lambda: self._port.random(ctx))
-
-    def spend(self) -> Spend:
-        """Returns what the run has cost so far."""
-        return self._on_loop(self._port.spend)
-
-    def progress(self, ctx: StepContext, message: str) -> None:
-        """Passes a message on to the observers."""
-        self._on_loop(lambda: self._port.progress(ctx, message))
-
-    def log(self, ctx: StepContext, text: str) -> None:
-        """Records a line of the run's log."""
-        self._on_loop(lambda: self._port.log(ctx, text))
-
-    def _on_loop(self, call: Callable[[], T]) -> T:
+    def _on_loop(self, call: Callable[..., T], *arguments: Any) -> T:
         if loop_here() is self._loop:
             # The loop awaits what the function returned. Waiting for the loop here would deadlock.
-            return call()
+            return call(*arguments)
         done: Future[T] = Future()
-        self._loop.call_soon_threadsafe(lambda: _settle(done, *_outcome(call)))
+        work = partial(call, *arguments)
+        self._loop.call_soon_threadsafe(lambda: _settle(done, *_outcome(work)))
         return done.result()
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import shutil
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -19,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +38,6 @@ from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.documents.regular_files import (
     create_private,
-    make_private_folder,
     make_private_folders,
     read_regular,
     translate_write_errors,
@@ -65,20 +62,18 @@ from signoff.runtime.scratch import scratch_folder
 
 # Lets an agent work on a copy: texts are written to a new folder and read back from it.
 #
-# Nothing else is touched, so a call that was lost is simply repeated. The folder is outside the
-# run's own, and the agent may do anything to it: a file it deleted is left out of the reply, and
-# one it replaced by a link or a pipe is refused.
+# Nothing else is touched, so a call that was lost is simply repeated. The folder is a temporary one
+# outside the run's own, and the agent may do anything to it: a file it deleted is left out of the
+# reply, and one it replaced by a link or a pipe is refused.
 
 
 LARGEST_BYTES = 64_000_000
 """A file that grew beyond this is an error, not an edit."""
 
 
-async def ask_on_copy(
-    agent: Agent, request: AgentRequest, call: Call, files: FilePort | None
-) -> Reply:
+async def ask_on_copy(agent: Agent, request: AgentRequest, call: Call) -> Reply:
     """Asks an agent that works on copies of some texts, and returns them with its reply."""
-    with _folder(call, files) as folder:
+    with scratch_folder() as folder:
         _lay_out(folder, request.files)
         reply = await agent.ask(
             replace(request, files={}, workspace=str(folder), copied=True), call
@@ -89,48 +84,6 @@ async def ask_on_copy(
             with_usage(error, reply.usage)
             raise
     return replace(reply, contents=contents)
-
-
-@contextmanager
-def _folder(call: Call, files: FilePort | None) -> Iterator[Path]:
-    if files is None:
-        with scratch_folder() as scratch:
-            yield scratch
-        return
-    name = _name(call)
-    folder = files.working_copies(call.run) / f"{name}-{call.attempt}"
-    # Earlier attempts at the same call left theirs if their process died.
-    for old in folder.parent.glob(f"{name}-*"):
-        _remove(old)
-    try:
-        _make(folder)
-        yield folder.resolve()
-    finally:
-        _remove(folder)
-        for parent in (folder.parent, folder.parent.parent):
-            with suppress(OSError):  # Another call may be working in there.
-                parent.rmdir()
-
-
-def _name(call: Call) -> str:
-    """Names a copy: readable for humans, and unique by the call's key."""
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", f"{call.step}-{call.effect}").strip("-")
-    return f"{plain[:60]}-{call.idempotency_key[:8]}"
-
-
-def _remove(folder: Path) -> None:
-    """Removes a working copy; of one that became a link, only the link and not its target."""
-    if folder.is_symlink():
-        folder.unlink()
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make(folder: Path) -> None:
-    """Creates a new folder and its missing parents, readable by the owner only."""
-    with translate_write_errors(folder):
-        make_private_folders(folder.parent)
-        make_private_folder(folder)
 
 
 def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
@@ -336,7 +289,7 @@ class Performers:
     def _reply(self, agent: Agent, request: AgentRequest, call: Call) -> Awaitable[Reply]:
         if not request.files:
             return agent.ask(request, call)
-        return ask_on_copy(agent, request, call, self.files)
+        return ask_on_copy(agent, request, call)
 
     async def _reply_in_time(
         self, agent: Agent, request: AgentRequest, call: Call, seconds: float

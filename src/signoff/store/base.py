@@ -199,15 +199,12 @@ class StoreSession(Protocol):
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Runs a statement and returns its rows."""
-        ...
 
     def run(self, sql: str, values: Sequence[object] = ()) -> int:
         """Runs a statement and returns how many rows it changed."""
-        ...
 
     def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Runs a statement once for each row of values."""
-        ...
 
 
 class SqlStore(ABC):
