@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, assert_never
 
+from signoff import errors
 from signoff.core import events as ev
-from signoff.core import transitions
+from signoff.core import stop_reason, transitions
 from signoff.core.context import StepContext
 from signoff.core.delta import Delta, apply, diff
 from signoff.core.edges import ERROR, as_edge
@@ -25,25 +26,7 @@ from signoff.core.questions import Option
 from signoff.core.requests import Choice
 from signoff.core.run_state import Stage
 from signoff.core.step import StepDef
-from signoff.core.stop_reason import (
-    BudgetReached,
-    NotConverging,
-    ProcessStopped,
-    Rejected,
-    StepDecided,
-    StepError,
-    StopReason,
-    format_limit,
-)
 from signoff.core.workflow import Workflow
-from signoff.errors import (
-    AgentError,
-    AuthorError,
-    BadHandlerResult,
-    ItemsFailed,
-    UnknownName,
-    UnmappedOutcome,
-)
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import EffectRunner, limit_scopes
@@ -93,7 +76,7 @@ class Attempt:
         """What the handler returned, once it has."""
         self.delta: Delta = {}
         """What it changed in the state."""
-        self.reason: StopReason | None = None
+        self.reason: stop_reason.StopReason | None = None
         """The handler's own reason, in case the run ends here."""
         self._followed = False
         """Whether a worker has followed the step's instructions."""
@@ -174,8 +157,8 @@ class Attempt:
         if self._bound_handler.worker is not None:
             return not self._followed
         # A handler object, such as a dispatch, gives the instructions to its own agent.
-        unknown = isinstance(error, UnknownName) and error.kind == "agent"
-        return unknown or isinstance(error, AgentError | ItemsFailed)
+        unknown = isinstance(error, errors.UnknownName) and error.kind == "agent"
+        return unknown or isinstance(error, errors.AgentError | errors.ItemsFailed)
 
     async def _before_handler(self) -> None:
         if self._bound_handler.plain:
@@ -199,7 +182,7 @@ class Attempt:
             problem = await self._in_time(lambda timed: broken_conditions(conditions, ctx, timed))
         except OutOfTime as error:
             return transitions.ConditionsBroken(f"{broken}: {error}")
-        except AuthorError as error:
+        except errors.AuthorError as error:
             return transitions.Raised(error_info(error, self.step.id))
         if not problem:
             return transitions.ConditionsMet()
@@ -291,10 +274,10 @@ class Attempt:
         step = self.step
         for scope, limits, spend in limit_scopes(self._state, step.limits):
             if limits.seconds is not None:
-                reason = BudgetReached(scope, "seconds", limits.seconds, step.id)
+                reason = stop_reason.BudgetReached(scope, "seconds", limits.seconds, step.id)
                 yield max(0.0, limits.seconds - spend.seconds), LimitReached(reason)
         if step.timeout is not None:
-            most = format_limit("seconds", step.timeout)
+            most = stop_reason.format_limit("seconds", step.timeout)
             yield step.timeout, OutOfTime(f"step {step.id!r} took longer than {most}")
 
     async def _after_failure(self, fact: transitions.Fact) -> transitions.Fact:
@@ -324,12 +307,14 @@ def _look_up(state: Mapping[str, Any], dotted: str) -> Any:
     return value
 
 
-def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
+def _without_reason(
+    step: str, update: dict[str, Any]
+) -> tuple[dict[str, Any], stop_reason.StopReason | None]:
     reason = update[REASON]
     if isinstance(reason, str):
-        reason = StepDecided(reason) if reason else None
-    elif not isinstance(reason, NotConverging | Rejected):
-        raise BadHandlerResult(
+        reason = stop_reason.StepDecided(reason) if reason else None
+    elif not isinstance(reason, stop_reason.NotConverging | stop_reason.Rejected):
+        raise errors.BadHandlerResult(
             f"the handler of step {step!r} returned a {REASON} of type "
             f"{type(reason).__name__}; it must be a text"
         )
@@ -361,7 +346,7 @@ class Runner:
         self._roles = services.roles_of(workflow)
         self._bound_handlers: dict[str, BoundHandler] = {}
         self._attempt = self._new_attempt()
-        self._stop_as: tuple[Status, StopReason] | None = None
+        self._stop_as: tuple[Status, stop_reason.StopReason] | None = None
         self._task: asyncio.Task[Any] | None = None
 
     async def drive(self) -> None:
@@ -377,7 +362,7 @@ class Runner:
                 raise
             await self._journal.durable()
 
-    def stop(self, status: Status, why: StopReason) -> None:
+    def stop(self, status: Status, why: stop_reason.StopReason) -> None:
         """Stops the run: effects in progress are ended, and nothing recorded is lost."""
         if self._stop_as is not None:
             return
@@ -415,9 +400,9 @@ class Runner:
                 continue
             try:
                 decision = transitions.decide(self._position(stage), fact)
-            except UnmappedOutcome as error:
+            except errors.UnmappedOutcome as error:
                 decision = transitions.Finish(
-                    Status.FAILED, StepError(self._attempt.step.id, error_info(error))
+                    Status.FAILED, stop_reason.StepError(self._attempt.step.id, error_info(error))
                 )
             stage = self._act(decision, fact)
 
@@ -576,7 +561,7 @@ class Runner:
     # Stopping
 
     def _come_to_rest(
-        self, status: Status, reason: StopReason | None, due_at: float | None = None
+        self, status: Status, reason: stop_reason.StopReason | None, due_at: float | None = None
     ) -> None:
         self._attempt.effects.end()
         if status in FINAL:
@@ -593,7 +578,7 @@ class Runner:
 
     async def _stopped(self) -> None:
         """Records that the run was stopped, on request or because the program ends."""
-        status, why = self._stop_as or (Status.INTERRUPTED, ProcessStopped())
+        status, why = self._stop_as or (Status.INTERRUPTED, stop_reason.ProcessStopped())
         # Effects whose start is recorded but not yet committed must not start anymore.
         self._effect_runner.close()
         await self._attempt.effects.abort()

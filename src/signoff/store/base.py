@@ -17,20 +17,11 @@ from enum import Enum, StrEnum
 from functools import cache, partial
 from typing import Any, Protocol, TypeVar
 
+from signoff import errors
 from signoff.core.digest import text_digest
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState, RequestKind
 from signoff.core.spend import LedgerEntry
-from signoff.errors import (
-    NameTaken,
-    RequestClosed,
-    RunBusy,
-    RunMoved,
-    StaleApproval,
-    StoreDamaged,
-    StoreTooNew,
-    UnknownName,
-)
 from signoff.remedies import CancelRun, ShowInbox
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import RunCopy, parse_copy
@@ -243,9 +234,11 @@ class SqlStore(ABC):
             raise self.lacks_data()
         return found[0][0]
 
-    def lacks_data(self) -> StoreDamaged:
+    def lacks_data(self) -> errors.StoreDamaged:
         """Returns the error for a database without a row that another one refers to."""
-        return StoreDamaged(f"{self.label} lacks data that a run refers to; restore a backup")
+        return errors.StoreDamaged(
+            f"{self.label} lacks data that a run refers to; restore a backup"
+        )
 
     # Runs
 
@@ -258,8 +251,8 @@ class SqlStore(ABC):
         for values in session.rows(_RUN_BY_NAME, [name]):
             return run_row(values)
         for (target,) in session.rows(_MOVED, [name]):
-            raise RunMoved(name, target)
-        raise UnknownName("run", name, [each for (each,) in session.rows(_RUN_NAMES)])
+            raise errors.RunMoved(name, target)
+        raise errors.UnknownName("run", name, [each for (each,) in session.rows(_RUN_NAMES)])
 
     def rows(
         self,
@@ -441,7 +434,7 @@ class SqlStore(ABC):
         for values in session.rows(f"{_ITEMS}id = $1", [known]):
             return _inbox_item(values)
         names = [f"#{each}" for (each,) in session.rows(_OPEN_NUMBERS)]
-        raise UnknownName("request", f"#{number}", names)
+        raise errors.UnknownName("request", f"#{number}", names)
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
         """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
@@ -524,7 +517,7 @@ class _SqlTransfer:
         def work(session: StoreSession) -> None:
             found = session.rows(_STAGED + "{lock}", [name])
             if not found:
-                raise UnknownName("staged run", name)
+                raise errors.UnknownName("staged run", name)
             self._insert(parse_copy(found[0][0]), session)
             for statement in _ARRIVED:
                 session.run(statement, [name])
@@ -536,7 +529,9 @@ class _SqlTransfer:
         needs = None if row.needs is None else json.dumps(row.needs)
         values = [*row[1:5], bytes.fromhex(description), *row[5:14], needs]
         if not session.run(f"{_ADMIT_RUN} ON CONFLICT (name) DO NOTHING", values):
-            raise NameTaken(f"run {row.name!r} already exists in this store; delete it first")
+            raise errors.NameTaken(
+                f"run {row.name!r} already exists in this store; delete it first"
+            )
         run = run_row(session.rows(_RUN_BY_NAME, [row.name])[0]).id
         self._store.put_texts(session, run, {description: copy.description, **copy.blobs})
         late = [(*key, outcome) for key, outcome in copy.late.items()]
@@ -616,7 +611,7 @@ def _refuse_if_alive(
     """Raises `RunBusy` if a run's owner has to be believed alive."""
     owner = living_owner(row.owner, alive, session, is_later=is_later)
     if owner is not None:
-        raise RunBusy(
+        raise errors.RunBusy(
             f"run {row.name!r} is being driven by process {owner.pid} on {owner.host_name}",
             remedy=CancelRun(row.name),
         )
@@ -632,16 +627,16 @@ def _is_later_attempt(
     if token is None or row.owner is None or token.dispatch != last.dispatch:
         return False
     if token.attempt <= last.attempt:
-        raise RunBusy(f"a later attempt drives run {row.name!r} already")
+        raise errors.RunBusy(f"a later attempt drives run {row.name!r} already")
     return True
 
 
 def _refuse_answer(item: InboxItem, digest: str) -> None:
     """Raises `RequestClosed` or `StaleApproval` unless a request can be answered as shown."""
     if item.state != ItemState.OPEN:
-        raise RequestClosed(f"request #{item.id} is no longer open ({item.state})")
+        raise errors.RequestClosed(f"request #{item.id} is no longer open ({item.state})")
     if item.digest != digest:
-        raise StaleApproval(
+        raise errors.StaleApproval(
             f"request #{item.id} has changed since it was shown", remedy=ShowInbox(item.id)
         )
 
@@ -669,7 +664,7 @@ def _parse_enum(enum: type[E], value: str) -> E:
     try:
         return enum(value)
     except ValueError:
-        raise StoreTooNew(
+        raise errors.StoreTooNew(
             f"the database contains {value!r}, which this version does not know; upgrade signoff, "
             "or restore a backup"
         ) from None

@@ -74,9 +74,8 @@ async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path
 
     (request,) = bench.agent.requests
     assert (request.files, request.edit) == ({}, True)
-    workspace = request.workspace or ""
-    assert not workspace.startswith(str(tmp_path))
-    assert not os.path.lexists(workspace)
+    assert not (request.workspace or "").startswith(str(tmp_path))
+    assert is_gone(request)
 
 
 async def test_a_copy_is_readable_by_the_owner_only(bench: EngineFixture) -> None:
@@ -87,6 +86,10 @@ async def test_a_copy_is_readable_by_the_owner_only(bench: EngineFixture) -> Non
     await bench.start(editing())
 
     assert modes == [0]
+
+
+def is_gone(request: AgentRequest) -> bool:
+    return not os.path.lexists(request.workspace or "")
 
 
 def link_to(target: Path, path: Path) -> None:
@@ -123,7 +126,7 @@ async def test_a_working_copy_replaced_by_a_link_is_refused(
     assert result.status is Status.WAITING
     assert any(reason in result.inbox[0].prompt for reason in ("by a link", "the folder of its"))
     assert secret.read_text() == "secret"
-    assert not os.path.lexists(bench.agent.requests[0].workspace or "")
+    assert is_gone(bench.agent.requests[0])
 
 
 async def test_a_working_copy_replaced_by_a_pipe_is_refused(bench: EngineFixture) -> None:
