@@ -102,7 +102,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/store/rundir/": FILES,
         "signoff/store/postgres/": COLUMN,
         "signoff/store/base.py": COLUMN,
-        "signoff/store/queries.py": COLUMN,
+        "signoff/store/sqlite.py": COLUMN,
     },
     "visit": {"signoff/guarded_db/staging.py": COLUMN},
     "cycle": {

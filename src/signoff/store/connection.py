@@ -26,7 +26,6 @@ from signoff.databases import store_error
 from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import StoreDamaged, StoreError, StoreTooNew
 from signoff.runtime.store_port import StoreHealth
-from signoff.store import queries as q
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -42,6 +41,7 @@ LOG_BYTES = 1 << 20
 """Large enough for many commits per checkpoint, small enough to write in a millisecond."""
 
 _RETRY_SECONDS = 0.01
+_SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 
 def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
@@ -400,7 +400,7 @@ def check(db: sqlite3.Connection, path: Path) -> StoreHealth:
     """Checks that a file is intact."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    (size,) = db.execute(q.SIZE).fetchone()
+    (size,) = db.execute(_SIZE).fetchone()
     return StoreHealth(str(path), version, size, problem="" if verdict == "ok" else str(verdict))
 
 

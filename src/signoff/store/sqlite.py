@@ -21,30 +21,100 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from signoff.core.digest import text_digest
+from signoff.core.outcome import Status
 from signoff.databases import translate_errors
+from signoff.errors import StoreDamaged
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import references
-from signoff.store import queries as q
-from signoff.store.base import (
-    DELETE_RUN,
-    Row,
-    SqlStore,
-    StoreAccess,
-    StoreSession,
-    T,
-    living_owner,
-    put_owner,
-    run_row,
+from signoff.store import base, connection
+
+_CREATE_RUN = """
+INSERT INTO runs (name, workflow, target, definition, description, created_at, updated_at, owner,
+                  needs, status, fence)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', 1)
+"""
+
+_ADVANCE = """
+UPDATE runs
+SET head = ?, status = ?, step = ?, iteration = ?, reason = ?, due_at = ?, updated_at = ?
+WHERE id = ? AND head = ? AND fence = ?
+"""
+_ADVANCE_RUNNING = """
+UPDATE runs SET head = ?, step = ?, iteration = ?, updated_at = ?
+WHERE id = ? AND head = ? AND fence = ? AND status = 'running'
+"""
+_RELEASE = "UPDATE runs SET owner = NULL WHERE id = ?"
+_KEEP_RUNNING = "UPDATE runs SET status = 'running', due_at = NULL WHERE id = ?"
+_APPEND = "INSERT INTO journal (run, seq, events) VALUES (?, ?, ?)"
+_NAME = "SELECT name FROM runs WHERE id = ?"
+_JOURNAL = """
+SELECT seq, events, json_valid(events) FROM journal WHERE run = ? AND seq > ? ORDER BY seq
+"""
+
+_NEWEST_COMMIT = "SELECT run, seq FROM journal ORDER BY rowid DESC LIMIT 1"
+_COMMIT_PLACE = "SELECT rowid FROM journal WHERE run = ? AND seq = ?"
+_RUNS_COMMITTED_AFTER = f"""
+SELECT {base.RUN} FROM runs WHERE id IN (SELECT run FROM journal WHERE rowid > ?) ORDER BY id
+"""
+# Both are answered by an index alone.
+_RUN_COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
+_REQUEST_COUNTS = (
+    "SELECT count(*), max(id), sum(id) FROM inbox INDEXED BY inbox_open WHERE state = 'open'"
 )
-from signoff.store.connection import (
-    IN_MEMORY,
-    OpenFile,
-    Transaction,
-    back_up,
-    check,
-    connect,
-    damaged_journal,
+
+_PUT_BLOB = "INSERT OR IGNORE INTO blobs (digest, text) VALUES (?, ?)"
+
+_PUT_CHECKPOINT = """
+INSERT INTO checkpoints (run, seq, state) VALUES (?, ?, ?)
+ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
+"""
+# An unreadable checkpoint is ignored: the journal contains everything that is in it.
+_CHECKPOINT = "SELECT seq, state FROM checkpoints WHERE run = ? AND json_valid(state)"
+
+_OPEN_ITEM = """
+INSERT INTO inbox (run, name, effect, kind, prompt, form, digest, step, opened_at, deadline)
+VALUES (?1, (SELECT name FROM runs WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+"""
+_USE_ITEM = "UPDATE inbox SET state = 'used' WHERE id = ? AND state = 'answered'"
+_WITHDRAW = "UPDATE inbox SET state = 'withdrawn' WHERE run = ? AND state IN ('open', 'answered')"
+_WITHDRAW_ONE = "UPDATE inbox SET state = 'withdrawn' WHERE id = ? AND run = ? AND state = 'open'"
+_HAS_ANSWER = "SELECT 1 FROM inbox WHERE run = ? AND state = 'answered' LIMIT 1"
+
+_PUT_LEDGER = """
+INSERT OR REPLACE INTO ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
+                               unknown_tokens, unknown_usd, tokens_cached, unknown_cached)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+# Each part uses an index, so that runs that have ended or wait for long cost nothing. Whether an
+# owner is alive cannot be asked in SQL.
+_CLAIMABLE = f"""
+SELECT {base.RUN} FROM runs
+WHERE id IN (
+    SELECT id FROM runs WHERE status IN ('queued', 'running')
+    UNION SELECT id FROM runs WHERE due_at <= :now AND status IN ('parked', 'waiting')
+    UNION SELECT run FROM inbox WHERE state = 'answered'
+          AND (SELECT status FROM runs WHERE id = run) = 'waiting'
+) AND needs IS NOT NULL AND owner IS NOT :owner
+  AND NOT EXISTS (SELECT 1 FROM json_each(needs) WHERE value NOT IN
+                  (SELECT value FROM json_each(:capabilities)))
+ORDER BY updated_at, id
+"""
+_CLAIM = "UPDATE runs SET owner = ? WHERE id = ?"
+
+_DELETE_BLOB = "DELETE FROM blobs WHERE digest = ?"
+_DESCRIPTIONS = "SELECT lower(hex(description)) FROM runs"
+
+_WITH_REFERENCES = (
+    "SELECT events FROM journal",
+    "SELECT state FROM checkpoints",
+    "SELECT form FROM inbox",
+    "SELECT answer FROM inbox",
+    "SELECT outcome FROM late",
 )
+"""Every column whose JSON may refer to texts that are stored separately."""
 
 BUSY_TIMEOUT_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
@@ -71,7 +141,7 @@ class _SqliteSession:
         self._db = db
         self._wall_time = wall_time
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[base.Row]:
         return self._execute(sql, values).fetchall()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
@@ -87,7 +157,7 @@ class _SqliteSession:
         return self._db.execute(text, values)
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(base.SqlStore):
     """Keeps runs in one SQLite file."""
 
     add_commit = "INSERT INTO journal (run, seq, events) VALUES ($1, $2, $3)"
@@ -103,26 +173,26 @@ class SqliteStore(SqlStore):
         """The connection's current settings; None while they are being changed, which an
         interrupt may leave unfinished."""
         with translate_errors(self.path):
-            self._db = connect(self.path, busy_timeout)
-        self._file = OpenFile(self.path)
+            self._db = connection.connect(self.path, busy_timeout)
+        self._file = connection.OpenFile(self.path)
         # Reentrant: if Ctrl-C left it locked, its own thread can still lock it again.
         lock = threading.RLock()
-        self._read = Transaction(self._db, lock, self.path)
+        self._read = connection.Transaction(self._db, lock, self.path)
         # Without a transaction, another process could commit between two of our queries, and
         # their results would not belong to the same state.
         begin_snapshot = partial(self._db.execute, "BEGIN")
-        self._snapshot = Transaction(self._db, lock, self.path, begin_snapshot)
-        self._write = Transaction(self._db, lock, self.path, self._begin)
+        self._snapshot = connection.Transaction(self._db, lock, self.path, begin_snapshot)
+        self._write = connection.Transaction(self._db, lock, self.path, self._begin)
         no_wait, unsynced = partial(self._begin, wait=False), partial(self._begin, sync=False)
-        self._write_no_wait = Transaction(self._db, lock, self.path, no_wait)
+        self._write_no_wait = connection.Transaction(self._db, lock, self.path, no_wait)
         # For leases, which need no sync: other processes see them at once, and a power cut also
         # ends all the owners they are about.
-        self._write_unsynced = Transaction(self._db, lock, self.path, unsynced)
+        self._write_unsynced = connection.Transaction(self._db, lock, self.path, unsynced)
         self._transactions = {
-            StoreAccess.READ: self._read,
-            StoreAccess.WRITE: self._write,
-            StoreAccess.LEASE: self._write_unsynced,
-            StoreAccess.OPTIONAL: self._write_no_wait,
+            base.StoreAccess.READ: self._read,
+            base.StoreAccess.WRITE: self._write,
+            base.StoreAccess.LEASE: self._write_unsynced,
+            base.StoreAccess.OPTIONAL: self._write_no_wait,
         }
 
     @property
@@ -130,7 +200,9 @@ class SqliteStore(SqlStore):
         """The file."""
         return str(self.path)
 
-    def perform(self, access: StoreAccess, work: Callable[[StoreSession], T]) -> T:
+    def perform(
+        self, access: base.StoreAccess, work: Callable[[base.StoreSession], base.T]
+    ) -> base.T:
         """Calls `work` once it is this thread's turn; what it writes is one transaction."""
         with self._transactions[access]:
             return work(self._session)
@@ -153,17 +225,17 @@ class SqliteStore(SqlStore):
         """Returns what a runner needs to resume a run; raises `UnknownName`."""
         with self._snapshot as db:
             row = self.named_row(name, self._session)
-            seq, state = db.execute(q.CHECKPOINT, (row.id,)).fetchone() or (0, None)
+            seq, state = db.execute(_CHECKPOINT, (row.id,)).fetchone() or (0, None)
             return port.StoredRun(row, state, seq, self.journal(row.id, seq))
 
     def journal(self, run: port.RunId, after: int = 0) -> list[port.JournalRow]:
         """Returns a run's commits, oldest first."""
         rows = []
         with self._read as db:
-            for seq, events, readable in db.execute(q.JOURNAL, (run, after)):
+            for seq, events, readable in db.execute(_JOURNAL, (run, after)):
                 if not readable:
-                    (name,) = db.execute(q.NAME, (run,)).fetchone()
-                    raise damaged_journal(self.path, name, seq)
+                    (name,) = db.execute(_NAME, (run,)).fetchone()
+                    raise connection.damaged_journal(self.path, name, seq)
                 rows.append(port.JournalRow(seq, events))
         return rows
 
@@ -188,11 +260,13 @@ class SqliteStore(SqlStore):
         With `wait=False` a locked database raises `StoreBusy` at once.
         """
         with self._write if wait else self._write_no_wait as db:
-            return [q.apply(db, commit) for commit in commits]
+            return [apply(db, commit) for commit in commits]
 
-    def put_texts(self, session: StoreSession, _run: port.RunId, texts: Mapping[str, str]) -> None:
+    def put_texts(
+        self, session: base.StoreSession, _run: port.RunId, texts: Mapping[str, str]
+    ) -> None:
         """Stores texts by their digests."""
-        session.run_many(q.PUT_BLOB, [(bytes.fromhex(key), text) for key, text in texts.items()])
+        session.run_many(_PUT_BLOB, [(bytes.fromhex(key), text) for key, text in texts.items()])
 
     # Workers
 
@@ -209,8 +283,8 @@ class SqliteStore(SqlStore):
             found = list(islice(self._claimable(db, owner, able, alive), limit))
             # A claim is a lease like any other: this row decides for how long the worker is
             # believed, and the run's fence who may write.
-            put_owner(owner, self._session)
-            db.executemany(q.CLAIM, [(owner.id, row.id) for row in found])
+            base.put_owner(owner, self._session)
+            db.executemany(_CLAIM, [(owner.id, row.id) for row in found])
             return [row._replace(owner=owner.id) for row in found]
 
     def _claimable(
@@ -219,27 +293,27 @@ class SqliteStore(SqlStore):
         """Yields the runs that this owner could claim now, the longest waiting first."""
         values = {"now": self.wall_time(), "owner": owner.id, "capabilities": json.dumps(able)}
         # Whether a process lives is asked once for each owner, however many runs it has.
-        is_busy = cache(lambda other: living_owner(other, alive, self._session) is not None)
-        for columns in db.execute(q.CLAIMABLE, values):
-            row = run_row(columns)
+        is_busy = cache(lambda other: base.living_owner(other, alive, self._session) is not None)
+        for columns in db.execute(_CLAIMABLE, values):
+            row = base.run_row(columns)
             if row.owner is None or not is_busy(row.owner):
                 yield row
 
     # Upkeep
 
-    def delete_run(self, session: StoreSession, run: port.RunId) -> None:
+    def delete_run(self, session: base.StoreSession, run: port.RunId) -> None:
         """Deletes a run and the texts that no other run refers to."""
         own = self._texts_of(f" WHERE run = {int(run)}", f" WHERE id = {int(run)}")
-        for statement in DELETE_RUN:
+        for statement in base.DELETE_RUN:
             session.run(statement, [run])
         # One look at what is left: to search for each text would read the whole journal for each.
         unused = own - self._texts_of("", "") if own else set()
-        session.run_many(q.DELETE_BLOB, [(bytes.fromhex(each),) for each in unused])
+        session.run_many(_DELETE_BLOB, [(bytes.fromhex(each),) for each in unused])
 
     def _texts_of(self, of_run: str, of_row: str) -> set[str]:
         """Returns the digests of the texts that some rows refer to."""
-        found = {str(digest) for (digest,) in self._db.execute(f"{q.DESCRIPTIONS}{of_row}")}
-        for column in q.WITH_REFERENCES:
+        found = {str(digest) for (digest,) in self._db.execute(f"{_DESCRIPTIONS}{of_row}")}
+        for column in _WITH_REFERENCES:
             rows = self._db.execute(f"{column}{of_run}")
             found.update(references(text for (text,) in rows if text))
         return found
@@ -248,12 +322,12 @@ class SqliteStore(SqlStore):
         """Copies all runs to a new file while others use them; returns how many there are."""
         with translate_errors(self.path):
             # A connection of its own, so that no call has to wait for the copy.
-            return back_up(closing(sqlite3.connect(self.path)), target)
+            return connection.back_up(closing(sqlite3.connect(self.path)), target)
 
     def health(self) -> port.StoreHealth:
         """Checks that the file is intact."""
         with self._read as db:
-            return check(db, self.path)
+            return connection.check(db, self.path)
 
     def close(self) -> None:
         """Closes the connection."""
@@ -272,21 +346,111 @@ class SqliteStore(SqlStore):
         self._db.execute("BEGIN IMMEDIATE")
 
 
+# Applies one commit to the database.
+#
+# The compare-and-set comes first: if the run's head or fence is not the one the commit was
+# built on, another runner has taken over, and nothing of the commit is applied.
+
+
+def apply(db: sqlite3.Connection, commit: port.Commit) -> port.CommitResult:
+    """Applies one commit inside the caller's transaction, completely or not at all."""
+    run = commit.run if commit.new is None else _create_run(db, commit.new)
+    seq = commit.head + 1
+    if run is None or not _advance(db, commit, run, seq):
+        return port.CommitResult(accepted=False)
+    for digest, text in commit.blobs.items():
+        db.execute(_PUT_BLOB, (bytes.fromhex(digest), text))
+    db.execute(_APPEND, (run, seq, commit.events))
+    if commit.ledger:
+        db.executemany(
+            _PUT_LEDGER, [(run, *map(base.ledger_value, entry)) for entry in commit.ledger]
+        )
+    if commit.checkpoint is not None:
+        db.execute(_PUT_CHECKPOINT, (run, seq, commit.checkpoint))
+    if commit.opened or commit.used or commit.withdraw or commit.withdrawn:
+        _update_inbox(db, run, commit)
+    wake = commit.release and not _release(db, run, commit.status)
+    return port.CommitResult(accepted=True, wake=wake, run=run)
+
+
+def _create_run(db: sqlite3.Connection, new: port.NewRun) -> port.RunId | None:
+    """Inserts a run's row; None if the name is taken."""
+    description = bytes.fromhex(text_digest(new.description))
+    db.execute(_PUT_BLOB, (description, new.description))
+    names = (new.name, new.workflow, new.target, new.definition, description)
+    needs = None if new.needs is None else json.dumps(new.needs)
+    values = (*names, new.created_at, new.created_at, new.owner, needs)
+    try:
+        cursor = db.execute(_CREATE_RUN, values)
+    except sqlite3.IntegrityError:
+        return None
+    return port.RunId(cursor.lastrowid or 0)
+
+
+def _advance(db: sqlite3.Connection, commit: port.Commit, run: port.RunId, seq: int) -> bool:
+    """Updates the run's row if head and fence still match."""
+    guard = (run, commit.head, commit.fence)
+    if commit.status is Status.RUNNING:
+        # Most commits leave the status and the due time alone. This statement does not mention
+        # those columns, so SQLite does not have to update their indexes.
+        cursor = db.execute(
+            _ADVANCE_RUNNING, (seq, commit.step, commit.iteration, commit.at, *guard)
+        )
+        if cursor.rowcount == 1:
+            return True
+    values = (
+        seq,
+        commit.status.value,
+        commit.step,
+        commit.iteration,
+        base.replace_surrogates(commit.reason),
+        commit.due_at,
+        commit.at,
+    )
+    return db.execute(_ADVANCE, (*values, *guard)).rowcount == 1
+
+
+def _update_inbox(db: sqlite3.Connection, run: port.RunId, commit: port.Commit) -> None:
+    # Used answers come first, because a withdrawal also discards answers that were not used.
+    for number in commit.used:
+        if db.execute(_USE_ITEM, (number,)).rowcount != 1:
+            raise StoreDamaged(f"request #{number} has no unused answer")
+    if commit.withdraw:
+        db.execute(_WITHDRAW, (run,))
+    for number in commit.withdrawn:
+        db.execute(_WITHDRAW_ONE, (number, run))
+    for item in commit.opened:
+        db.execute(_OPEN_ITEM, (run, *item._replace(prompt=base.replace_surrogates(item.prompt))))
+
+
+def _release(db: sqlite3.Connection, run: port.RunId, status: Status) -> bool:
+    """Releases a run; False if it is about to wait for an answer that is already there.
+
+    The check and the release share one transaction. Otherwise an answer that arrives between
+    the two would find no waiting run to wake, and the run would wait forever.
+    """
+    if status is Status.WAITING and db.execute(_HAS_ANSWER, (run,)).fetchone():
+        db.execute(_KEEP_RUNNING, (run,))
+        return False
+    db.execute(_RELEASE, (run,))
+    return True
+
+
 def read_news(db: sqlite3.Connection, after: port.Position | None) -> port.News:
     """Returns what was committed after a commit; with None, only how far everything is.
 
     A journal row gets a number above all others, so whatever has a higher one is newer. That holds
     as long as the row itself exists: once it was deleted, its number may be given out again.
     """
-    newest = db.execute(q.NEWEST_COMMIT).fetchone()
+    newest = db.execute(_NEWEST_COMMIT).fetchone()
     last = (port.RunId(newest[0]), newest[1]) if newest else None
-    others = repr((db.execute(q.RUN_COUNTS).fetchall(), db.execute(q.REQUEST_COUNTS).fetchone()))
+    others = repr((db.execute(_RUN_COUNTS).fetchall(), db.execute(_REQUEST_COUNTS).fetchone()))
     if after is None or after == last:
         return port.News(last, [], complete=True, others=others)
-    place = db.execute(q.COMMIT_PLACE, after).fetchone()
+    place = db.execute(_COMMIT_PLACE, after).fetchone()
     if place is None:
         return port.News(last, [], complete=False, others=others)
-    rows = [run_row(each) for each in db.execute(q.RUNS_COMMITTED_AFTER, place)]
+    rows = [base.run_row(each) for each in db.execute(_RUNS_COMMITTED_AFTER, place)]
     return port.News(last, rows, complete=True, others=others)
 
 
@@ -300,7 +464,7 @@ class MemoryStore(SqliteStore):
     """Keeps runs in an in-memory database."""
 
     def __init__(self) -> None:
-        super().__init__(IN_MEMORY)
+        super().__init__(connection.IN_MEMORY)
         weakref.finalize(self, _close, self._read)
 
     def reopen(self) -> port.Store:
@@ -313,17 +477,17 @@ class MemoryStore(SqliteStore):
 
     def backup(self, target: Path) -> int:
         """Copies all runs to a new file; returns how many there are."""
-        return back_up(self._read, target)
+        return connection.back_up(self._read, target)
 
     def close(self) -> None:
         """Does nothing: the runs remain for as long as the store object exists."""
 
 
-def _close(connection: Transaction) -> None:
+def _close(reading: connection.Transaction) -> None:
     """Closes a connection that no thread uses at the moment.
 
     At the end of the program the heartbeat may still read, and a connection that is closed under
     a running query crashes the interpreter.
     """
-    with connection as db:
+    with reading as db:
         db.close()

@@ -8,6 +8,7 @@ the connection is lost, and a pooler in transaction mode may be in between.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -17,7 +18,7 @@ from pathlib import Path
 from signoff.databases import user_of
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.runtime import store_port as port
-from signoff.store.base import RUN, SqlStore, StoreAccess, StoreSession, T, run_row
+from signoff.store.base import RUN, SqlStore, StoreAccess, StoreSession, T, is_held, run_row
 from signoff.store.postgres import queries as q
 from signoff.store.postgres import schema
 from signoff.store.postgres.commits import apply, read_back
@@ -29,7 +30,6 @@ from signoff.store.postgres.connection import (
     check_grants,
     read_address,
 )
-from signoff.store.postgres.leases import RunQueue
 from signoff.store.postgres.listener import ServerListener
 
 COMMIT_PATIENCE_SECONDS = 60.0
@@ -58,7 +58,7 @@ class PostgresStore(SqlStore):
         self._listener = listener or ServerListener(self._server)
         """One for all connections of a process."""
         self._owns_listener = listener is None
-        self._queue = RunQueue(self._address)
+        self._queue = _RunQueue(self._address)
         self._doubt = False
         """Whether the answer to the last commit was lost, so that it may have been applied."""
         self._server.open()
@@ -197,6 +197,108 @@ class PostgresStore(SqlStore):
         if self._owns_listener:
             self._listener.close()
         self._server.close()
+
+
+# Runs that wait for a worker, in the PostgreSQL store.
+#
+# Many workers look at the queue at once. Each locks the rows it wants and skips those that another
+# one has locked, so none waits for another. Whether an owner on this host is alive cannot be asked
+# in SQL, so the owners are read first, and only runs of those found dead, or of none, are claimed.
+
+
+SETTLED_SECONDS = 5.0
+"""How long after a server came back leases that ended meanwhile are left alone.
+
+While the server was away no owner could renew its lease, so all of them may have ended. Those
+that live do so within this time; their calls under way would be made again otherwise.
+"""
+
+# Owners that are listed, and those of which only their runs are left.
+_OWNERS = """
+SELECT id, host, pid, born, until > {now} FROM {s}.owners
+UNION ALL
+SELECT DISTINCT owner, NULL, 0, NULL, false FROM {s}.runs
+WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {s}.owners WHERE id = runs.owner)
+"""
+# If the answer to a claim is lost, its runs belong to a worker that does not know of them. They
+# are marked until the worker takes them, so that its next claim finds them again.
+# The lease is renewed only if there is something to claim. A look that wrote would be news for the
+# other workers: they would look too, and idle workers would keep each other and the disk busy.
+_CLAIMABLE = """
+    needs::jsonb <@ $6::jsonb
+    AND (owner IS NULL OR owner = ANY ($7::text[]) OR $9 AND owner = $1 AND dispatch = 'claimed')
+"""
+# The queue may be long: its first runs are found by an index. All others are few.
+_CLAIM = f"""
+WITH queued AS (
+    SELECT id, updated_at FROM {{s}}.runs WHERE queued_at IS NOT NULL AND {_CLAIMABLE}
+    ORDER BY queued_at, id LIMIT $8
+    FOR NO KEY UPDATE SKIP LOCKED
+), others AS (
+    SELECT id, updated_at FROM {{s}}.runs
+    WHERE id IN (
+        SELECT id FROM {{s}}.runs WHERE status = 'running'
+        UNION SELECT id FROM {{s}}.runs WHERE due_at <= {{now}} AND status IN ('parked', 'waiting')
+        UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
+              WHERE state = 'answered' AND status = 'waiting'
+    ) AND {_CLAIMABLE}
+    ORDER BY updated_at, id LIMIT $8
+    FOR NO KEY UPDATE SKIP LOCKED
+), found AS (
+    SELECT id FROM (SELECT * FROM queued UNION ALL SELECT * FROM others) AS claimable
+    ORDER BY updated_at, id LIMIT $8
+), lease AS (
+    INSERT INTO {{s}}.owners (id, host, pid, born, until)
+    SELECT $1::text, $2::text, $3::bigint, $4::text, {{now}} + $5::float8
+    WHERE EXISTS (SELECT 1 FROM found)
+    ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid,
+                                   born = excluded.born, until = excluded.until
+), claimed AS (
+    UPDATE {{s}}.runs SET owner = $1, dispatch = 'claimed' WHERE id IN (SELECT id FROM found)
+    RETURNING {RUN}
+)
+SELECT * FROM claimed ORDER BY updated_at, id
+"""
+
+
+class _RunQueue:
+    """The queue of one store."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._doubt = False
+        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
+
+    def claim(
+        self,
+        owner: port.Owner,
+        able: list[str],
+        alive: port.Alive,
+        limit: int,
+        session: ServerSession,
+    ) -> list[port.RunRow]:
+        """Gives runs to a worker that can continue, the longest waiting first."""
+        # The tables may have been upgraded since this worker was started.
+        schema.refuse_newer(session, self._address)
+        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
+        settled = session.age_seconds >= SETTLED_SECONDS
+        dead = [each for each in _dead(alive, session, settled) if each != owner.id]
+        was_lost, self._doubt = self._doubt, True
+        lease = [owner.id, owner.host, owner.pid, owner.born, port.LEASE_SECONDS]
+        claimed = session.rows(_CLAIM, [*lease, json.dumps(able), dead, limit, was_lost])
+        # Other runs, which have waited for longer, may have used up the limit.
+        self._doubt = was_lost and len(claimed) == limit
+        return list(map(run_row, claimed))
+
+
+def _dead(alive: port.Alive, session: ServerSession, settled: bool) -> list[str]:
+    """Returns the owners that need not be believed alive; until settled, no lease has ended."""
+    return [
+        identity
+        for identity, host, *others, leased in session.rows(_OWNERS)
+        if host is None
+        or not is_held(port.Owner(identity, host, *others), alive, leased=leased or not settled)
+    ]
 
 
 # The PostgreSQL store as a kind of store: how it is opened, and how its tables are set up.
