@@ -17,9 +17,15 @@ from pydantic import Field, ValidationError
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT
 from signoff.documents.files import display_path, read_text
-from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_of, unknown_key
+from signoff.documents.mistakes import (
+    Mistake,
+    format_path,
+    line_of,
+    mistakes_of,
+    unknown_key,
+    without_paths,
+)
 from signoff.documents.mistakes import Path as KeyPath
-from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem

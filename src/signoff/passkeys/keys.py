@@ -30,8 +30,12 @@ from urllib.parse import urlsplit
 
 from signoff import errors
 from signoff.core.digest import SHORT, digest
-from signoff.documents.file_lock import file_lock
-from signoff.documents.regular_files import read_regular, replace_private, translate_write_errors
+from signoff.documents.regular_files import (
+    file_lock,
+    read_regular,
+    replace_private,
+    translate_write_errors,
+)
 from signoff.remedies import AddPasskey, Install, SignOnPage
 from signoff.runtime.store_port import InboxItem
 

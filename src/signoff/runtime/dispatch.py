@@ -366,14 +366,8 @@ class Dispatch(HandlerObject):
 
     def describe(self) -> Any:
         """Returns what the sub-agent is asked."""
-        return {
-            "agent": str(self.agent),
-            "script": self.script,
-            "context_vars": dict(self.context_vars),
-            "free_form": self.free_form,
-            "supports_questions": self.supports_questions,
-            "for_each": self.for_each,
-        }
+        # Every field, so that one that is added later is part of the definition as well.
+        return {**vars(self), "agent": str(self.agent), "context_vars": dict(self.context_vars)}
 
 
 class _Item(NamedTuple):
@@ -459,7 +453,7 @@ class _Task:
 
     def _result(self, reply: Reply) -> Any:
         if not self.how.free_form:
-            return _verdict(self.step.id, reply.value, reply.text)
+            return _verdict(self.step.id, reply)
         if not self.how.supports_questions and _asks(reply.text):
             # Taken as text, it would complete a step whose work was never done.
             raise AgentBadOutput(
@@ -586,14 +580,24 @@ def _asks(text: str) -> bool:
         return False
 
 
-def _verdict(step: str, value: Any, text: str) -> dict[str, Any]:
+def _verdict(step: str, reply: Reply) -> dict[str, Any]:
     """Parses a verdict; anything else is bad output and never a pass."""
+    value = answered_object(step, reply)
+    if value.get("status") not in (PASS, FAIL):
+        problem = f'the answer to {step!r} has no status "pass" or "fail"'
+        raise AgentBadOutput(problem, answer=reply.text)
+    return {"status": value["status"], "notes": cut_return(str(value.get("notes", "")))}
+
+
+def answered_object(step: str, reply: Reply) -> dict[str, Any]:
+    """Returns the JSON object that an agent answered; raises `AgentBadOutput` for anything else."""
+    value = reply.value
     if value is None:
         try:
-            value = load(strip_code_fence(text))
+            value = load(strip_code_fence(reply.text))
         except NotJson as error:
             problem = f"the answer to {step!r} is not JSON: {error}"
-            raise AgentBadOutput(problem, answer=text) from error
-    if not isinstance(value, dict) or value.get("status") not in (PASS, FAIL):
-        raise AgentBadOutput(f'the answer to {step!r} has no status "pass" or "fail"', answer=text)
-    return {"status": value["status"], "notes": cut_return(str(value.get("notes", "")))}
+            raise AgentBadOutput(problem, answer=reply.text) from error
+    if not isinstance(value, dict):
+        raise AgentBadOutput(f"the answer to {step!r} is not a JSON object", answer=reply.text)
+    return value

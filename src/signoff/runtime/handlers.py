@@ -25,7 +25,7 @@ from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import unmet
 from signoff.errors import AgentBadOutput
 from signoff.idle_threads import in_idle_thread
-from signoff.runtime.dispatch import PROJECT, about_attempt, feedback_parts
+from signoff.runtime.dispatch import PROJECT, about_attempt, answered_object, feedback_parts
 from signoff.runtime.suspension import Suspension, cause_of
 
 # Gives the instructions of a step to a worker, and reads what the worker reports.
@@ -146,7 +146,7 @@ class Worker:
             if problems := _unfilled({RESULT: reply.text.strip()}, {}):
                 raise AgentBadOutput("", *problems, answer=reply.text)
             return reply.text, {}
-        value = _parsed(self.step.id, reply)
+        value = answered_object(self.step.id, reply)
         given = {name: each for name, each in value.items() if each is not None}
         problems = _unfilled(given, self.params)
         if not isinstance(given.get(RESULT), str):
@@ -188,19 +188,6 @@ def _unfilled(given: Mapping[str, Any], params: Mapping[str, Param]) -> list[str
         for name, value in given.items()
         if value == forms.get(name)
     ]
-
-
-def _parsed(step: str, reply: Reply) -> dict[str, Any]:
-    value = reply.value
-    if value is None:
-        try:
-            value = json.loads(reply.text)
-        except (ValueError, RecursionError) as error:
-            problem = f"the answer to {step!r} is not JSON: {error}"
-            raise AgentBadOutput(problem, answer=reply.text) from error
-    if not isinstance(value, dict):
-        raise AgentBadOutput(f"the answer to {step!r} is not a JSON object", answer=reply.text)
-    return value
 
 
 def _schema(params: Mapping[str, Param]) -> dict[str, Any]:
