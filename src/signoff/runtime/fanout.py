@@ -179,10 +179,11 @@ class FanOut:
         if self._used(scope) > self.fan.retries:
             # It had used its retries before the run stopped because of another item.
             return self._failure(state.item_failures[scope][-1], index, scope)
+        first = self.fan.feedback[index] if self.fan.feedback else self.ctx.feedback
         while True:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
-            feedback = earlier[-1] if earlier else self._first_feedback(index)
+            feedback = earlier[-1] if earlier else first
             answers = answers_in(state, item_scope(scope, attempt - 1)) if earlier else {}
             in_scope, number = item_scope(scope, attempt), self.fan.tried + attempt
             ctx = self.ctx.in_item(in_scope, number, feedback, answers)
@@ -215,9 +216,6 @@ class FanOut:
         failures = len(self.journal.state.item_failures.get(scope, ()))
         # An attempt that could not be judged is not recorded with the others.
         return Failure(problem, index, self.fan.tried + max(failures, 1))
-
-    def _first_feedback(self, index: int) -> str | None:
-        return self.fan.feedback[index] if self.fan.feedback else self.ctx.feedback
 
     def _used(self, scope: str) -> int:
         """Returns how many attempts of an item count as used; a resume forgives earlier ones."""

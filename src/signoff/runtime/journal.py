@@ -85,7 +85,7 @@ class RunJournal:
         self._handed_over = 0
         self._safe = 0
         """These three count the events that were recorded, passed to the writer, and committed."""
-        self._last_step = 0
+        self.last_step = 0
         """The number of the event that ended the last step."""
         self._since_checkpoint = 0
         self._item_bytes = 0
@@ -113,7 +113,7 @@ class RunJournal:
         self._queued.append((event, text, rescue))
         self._recorded += 1
         if type(event) is ev.StepFinished:
-            self._last_step = self._recorded
+            self.last_step = self._recorded
             self._item_bytes = 0
         elif type(event) is ev.ItemFinished:
             self._item_bytes += len(text)
@@ -162,14 +162,8 @@ class RunJournal:
         It waits for one event and not for later ones of its siblings: otherwise the calls of a
         fan-out would start one after the other.
         """
-        await self._reached(self._recorded if number is None else number)
-
-    async def step_durable(self) -> None:
-        """Returns when the end of the last step is committed; later events may not be yet."""
-        await self._reached(self._last_step)
-
-    async def _reached(self, number: int) -> None:
-        while self.error is None and self._safe < number:
+        last = self._recorded if number is None else number
+        while self.error is None and self._safe < last:
             await self._writer.commit()
         if self.error is not None:
             raise self.error

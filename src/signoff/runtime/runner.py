@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeVar, assert_never
 
 from signoff import errors
@@ -27,17 +28,11 @@ from signoff.core.requests import Choice
 from signoff.core.run_state import Stage
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
+from signoff.runtime import handlers
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import EffectRunner, limit_scopes
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handlers import (
-    BoundHandler,
-    bound_handler,
-    broken_conditions,
-    passes_through,
-    work,
-)
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.run_inbox import ApprovedFiles, RunInbox
 from signoff.runtime.services import EngineServices
@@ -65,7 +60,7 @@ class Attempt:
 
     def __init__(
         self,
-        bound_handler: BoundHandler,
+        bound_handler: handlers.BoundHandler,
         journal: RunJournal,
         inbox: RunInbox,
         effects: AttemptEffects,
@@ -130,24 +125,24 @@ class Attempt:
         except OutOfTime as error:
             return await self._after_failure(transitions.FellShort(str(error), late=True))
         except BaseException as error:  # whatever a handler raises becomes a fact
-            if passes_through(error):
+            if handlers.passes_through(error):
                 raise
             raised = transitions.Raised(error_info(error, self.step.id), self._unfollowed(error))
             return await self._after_failure(raised)
         self.outcome, self._update = outcome, update
         await self.effects.drain()
-        await self._journal.step_durable()
+        await self._journal.durable(self._journal.last_step)
         return transitions.Returned(outcome)
 
     async def _perform(self, ctx: StepContext, timed: bool) -> tuple[Outcome, dict[str, Any]]:
         """Has the step's instructions followed, if it has any, and calls its handler."""
         worker = self._bound_handler.worker
         if worker is None:
-            return await work(self._bound_handler, ctx, timed)
+            return await handlers.work(self._bound_handler, ctx, timed)
         ctx = await worker.work(ctx)
         self._followed = True
         await self._before_handler()
-        outcome, update = await work(self._bound_handler, ctx, timed)
+        outcome, update = await handlers.work(self._bound_handler, ctx, timed)
         return outcome, {self.step.id: ctx.step_state[self.step.id], **update}
 
     def _unfollowed(self, error: BaseException) -> bool:
@@ -179,7 +174,7 @@ class Attempt:
         conditions = getattr(self.step, which)
         broken = f"{which} of step {self.step.id!r} not met"
         try:
-            problem = await self._in_time(lambda timed: broken_conditions(conditions, ctx, timed))
+            problem = await self._in_time(partial(handlers.broken_conditions, conditions, ctx))
         except OutOfTime as error:
             return transitions.ConditionsBroken(f"{broken}: {error}")
         except errors.AuthorError as error:
@@ -344,7 +339,7 @@ class Runner:
         approved = None if files is None else ApprovedFiles(services.store, files)
         self._inbox = RunInbox(journal, services.clock, items, approved, services.presence)
         self._roles = services.roles_of(workflow)
-        self._bound_handlers: dict[str, BoundHandler] = {}
+        self._bound_handlers: dict[str, handlers.BoundHandler] = {}
         self._attempt = self._new_attempt()
         self._stop_as: tuple[Status, stop_reason.StopReason] | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -385,7 +380,10 @@ class Runner:
         last_poll = clock.monotonic()
         while stage is not None:
             if clock.monotonic() - last_poll > STOP_POLL_SECONDS:
-                await self._poll_stop_requests()
+                # Handlers that never await keep requests to stop out. It takes three ticks: one
+                # delivers the request, one cancels the task, one raises in it.
+                for _ in range(3):
+                    await asyncio.sleep(0)
                 last_poll = clock.monotonic()
             # Most steps have no preconditions, and an event less per step is worth a shortcut.
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
@@ -406,14 +404,6 @@ class Runner:
                 )
             stage = self._act(decision, fact)
 
-    async def _poll_stop_requests(self) -> None:
-        """Lets requests to stop arrive: handlers that never await keep them out.
-
-        It takes three ticks: one delivers the request, one cancels the task, one raises in it.
-        """
-        for _ in range(3):
-            await asyncio.sleep(0)
-
     def _position(self, stage: Stage) -> transitions.Position:
         state = self._state
         return transitions.Position(
@@ -432,7 +422,7 @@ class Runner:
         step = self._workflow[self._state.step or ""]
         bound = self._bound_handlers.get(step.id)
         if bound is None:
-            bound = bound_handler(self._workflow, step, self._state.params)
+            bound = handlers.bound_handler(self._workflow, step, self._state.params)
             self._bound_handlers[step.id] = bound
         effects = AttemptEffects(
             self._services,

@@ -357,12 +357,9 @@ class ServerConnection:
         except UnicodeEncodeError as error:
             raise store_error(self.address.label, error) from error
         except driver().Error as error:
-            raise self._error(error) from error
-
-    def _error(self, error: psycopg.Error) -> StoreError:
-        if error.sqlstate == DENIED and self._session is not None:
-            return denied_error(self._session, self.address, error)
-        return store_error(self.address.label, error)
+            if error.sqlstate == DENIED and self._session is not None:
+                raise _denied_error(self._session, self.address, error) from error
+            raise store_error(self.address.label, error) from error
 
 
 # What the role of the workers may do: change rows, and nothing else.
@@ -389,7 +386,7 @@ def check_grants(session: ServerSession, address: ServerAddress) -> None:
         raise _denied(address, "the role lacks rights", grants)
 
 
-def denied_error(
+def _denied_error(
     session: ServerSession, address: ServerAddress, error: psycopg.Error
 ) -> StoreError:
     """Returns the error for a role that may not do what it has to, with the missing grants."""
