@@ -14,39 +14,18 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from signoff.core.digest import text_digest
-from signoff.core.outcome import Status
 from signoff.databases import translate_errors
-from signoff.errors import StoreDamaged
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import references
 from signoff.store import base, connection
 
-_CREATE_RUN = """
-INSERT INTO runs (name, workflow, target, definition, description, created_at, updated_at, owner,
-                  needs, status, fence)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', 1)
-"""
-
-_ADVANCE = """
-UPDATE runs
-SET head = ?, status = ?, step = ?, iteration = ?, reason = ?, due_at = ?, updated_at = ?
-WHERE id = ? AND head = ? AND fence = ?
-"""
-_ADVANCE_RUNNING = """
-UPDATE runs SET head = ?, step = ?, iteration = ?, updated_at = ?
-WHERE id = ? AND head = ? AND fence = ? AND status = 'running'
-"""
-_RELEASE = "UPDATE runs SET owner = NULL WHERE id = ?"
-_KEEP_RUNNING = "UPDATE runs SET status = 'running', due_at = NULL WHERE id = ?"
-_APPEND = "INSERT INTO journal (run, seq, events) VALUES (?, ?, ?)"
 _NAME = "SELECT name FROM runs WHERE id = ?"
 _JOURNAL = """
 SELECT seq, events, json_valid(events) FROM journal WHERE run = ? AND seq > ? ORDER BY seq
@@ -65,27 +44,8 @@ _REQUEST_COUNTS = (
 
 _PUT_BLOB = "INSERT OR IGNORE INTO blobs (digest, text) VALUES (?, ?)"
 
-_PUT_CHECKPOINT = """
-INSERT INTO checkpoints (run, seq, state) VALUES (?, ?, ?)
-ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
-"""
 # An unreadable checkpoint is ignored: the journal contains everything that is in it.
 _CHECKPOINT = "SELECT seq, state FROM checkpoints WHERE run = ? AND json_valid(state)"
-
-_OPEN_ITEM = """
-INSERT INTO inbox (run, name, effect, kind, prompt, form, digest, step, opened_at, deadline)
-VALUES (?1, (SELECT name FROM runs WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-"""
-_USE_ITEM = "UPDATE inbox SET state = 'used' WHERE id = ? AND state = 'answered'"
-_WITHDRAW = "UPDATE inbox SET state = 'withdrawn' WHERE run = ? AND state IN ('open', 'answered')"
-_WITHDRAW_ONE = "UPDATE inbox SET state = 'withdrawn' WHERE id = ? AND run = ? AND state = 'open'"
-_HAS_ANSWER = "SELECT 1 FROM inbox WHERE run = ? AND state = 'answered' LIMIT 1"
-
-_PUT_LEDGER = """
-INSERT OR REPLACE INTO ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
-                               unknown_tokens, unknown_usd, tokens_cached, unknown_cached)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 
 
 # Each part uses an index, so that runs that have ended or wait for long cost nothing. Whether an
@@ -259,14 +219,12 @@ class SqliteStore(base.SqlStore):
 
         With `wait=False` a locked database raises `StoreBusy` at once.
         """
-        with self._write if wait else self._write_no_wait as db:
-            return [apply(db, commit) for commit in commits]
+        with self._write if wait else self._write_no_wait:
+            return self.apply(self._session, commits)
 
-    def put_texts(
-        self, session: base.StoreSession, _run: port.RunId, texts: Mapping[str, str]
-    ) -> None:
-        """Stores texts by their digests."""
-        session.run_many(_PUT_BLOB, [(bytes.fromhex(key), text) for key, text in texts.items()])
+    def put_texts(self, session: base.StoreSession, texts: Iterable[base.RunText]) -> None:
+        """Stores texts by their digests; which runs use them is looked up when one is deleted."""
+        session.run_many(_PUT_BLOB, [(bytes.fromhex(key), text) for _, key, text in texts])
 
     # Workers
 
@@ -344,96 +302,6 @@ class SqliteStore(base.SqlStore):
             self._db.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
             self._syncs = sync
         self._db.execute("BEGIN IMMEDIATE")
-
-
-# Applies one commit to the database.
-#
-# The compare-and-set comes first: if the run's head or fence is not the one the commit was
-# built on, another runner has taken over, and nothing of the commit is applied.
-
-
-def apply(db: sqlite3.Connection, commit: port.Commit) -> port.CommitResult:
-    """Applies one commit inside the caller's transaction, completely or not at all."""
-    run = commit.run if commit.new is None else _create_run(db, commit.new)
-    seq = commit.head + 1
-    if run is None or not _advance(db, commit, run, seq):
-        return port.CommitResult(accepted=False)
-    for digest, text in commit.blobs.items():
-        db.execute(_PUT_BLOB, (bytes.fromhex(digest), text))
-    db.execute(_APPEND, (run, seq, commit.events))
-    if commit.ledger:
-        db.executemany(
-            _PUT_LEDGER, [(run, *map(base.ledger_value, entry)) for entry in commit.ledger]
-        )
-    if commit.checkpoint is not None:
-        db.execute(_PUT_CHECKPOINT, (run, seq, commit.checkpoint))
-    if commit.opened or commit.used or commit.withdraw or commit.withdrawn:
-        _update_inbox(db, run, commit)
-    wake = commit.release and not _release(db, run, commit.status)
-    return port.CommitResult(accepted=True, wake=wake, run=run)
-
-
-def _create_run(db: sqlite3.Connection, new: port.NewRun) -> port.RunId | None:
-    """Inserts a run's row; None if the name is taken."""
-    description = bytes.fromhex(text_digest(new.description))
-    db.execute(_PUT_BLOB, (description, new.description))
-    names = (new.name, new.workflow, new.target, new.definition, description)
-    needs = None if new.needs is None else json.dumps(new.needs)
-    values = (*names, new.created_at, new.created_at, new.owner, needs)
-    try:
-        cursor = db.execute(_CREATE_RUN, values)
-    except sqlite3.IntegrityError:
-        return None
-    return port.RunId(cursor.lastrowid or 0)
-
-
-def _advance(db: sqlite3.Connection, commit: port.Commit, run: port.RunId, seq: int) -> bool:
-    """Updates the run's row if head and fence still match."""
-    guard = (run, commit.head, commit.fence)
-    if commit.status is Status.RUNNING:
-        # Most commits leave the status and the due time alone. This statement does not mention
-        # those columns, so SQLite does not have to update their indexes.
-        cursor = db.execute(
-            _ADVANCE_RUNNING, (seq, commit.step, commit.iteration, commit.at, *guard)
-        )
-        if cursor.rowcount == 1:
-            return True
-    values = (
-        seq,
-        commit.status.value,
-        commit.step,
-        commit.iteration,
-        base.replace_surrogates(commit.reason),
-        commit.due_at,
-        commit.at,
-    )
-    return db.execute(_ADVANCE, (*values, *guard)).rowcount == 1
-
-
-def _update_inbox(db: sqlite3.Connection, run: port.RunId, commit: port.Commit) -> None:
-    # Used answers come first, because a withdrawal also discards answers that were not used.
-    for number in commit.used:
-        if db.execute(_USE_ITEM, (number,)).rowcount != 1:
-            raise StoreDamaged(f"request #{number} has no unused answer")
-    if commit.withdraw:
-        db.execute(_WITHDRAW, (run,))
-    for number in commit.withdrawn:
-        db.execute(_WITHDRAW_ONE, (number, run))
-    for item in commit.opened:
-        db.execute(_OPEN_ITEM, (run, *item._replace(prompt=base.replace_surrogates(item.prompt))))
-
-
-def _release(db: sqlite3.Connection, run: port.RunId, status: Status) -> bool:
-    """Releases a run; False if it is about to wait for an answer that is already there.
-
-    The check and the release share one transaction. Otherwise an answer that arrives between
-    the two would find no waiting run to wake, and the run would wait forever.
-    """
-    if status is Status.WAITING and db.execute(_HAS_ANSWER, (run,)).fetchone():
-        db.execute(_KEEP_RUNNING, (run,))
-        return False
-    db.execute(_RELEASE, (run,))
-    return True
 
 
 def read_news(db: sqlite3.Connection, after: port.Position | None) -> port.News:

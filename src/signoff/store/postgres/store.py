@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from signoff.core.outcome import Status
 from signoff.databases import user_of
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.runtime import store_port as port
+from signoff.store import base
 from signoff.store.base import RUN, SqlStore, StoreAccess, StoreSession, T, is_held, run_row
 from signoff.store.postgres import queries as q
 from signoff.store.postgres import schema
-from signoff.store.postgres.commits import apply, read_back
 from signoff.store.postgres.connection import (
     PATIENCE_SECONDS,
     ServerAddress,
@@ -46,8 +47,11 @@ for the server for as long as it takes, without blocking anything.
 class PostgresStore(SqlStore):
     """Keeps runs in a schema of a PostgreSQL database."""
 
-    # The fence tells whose commit it is; that of a run that arrives begins again at 1.
-    add_commit = "INSERT INTO {s}.journal (run, seq, fence, events) VALUES ($1, $2, 1, $3)"
+    # The fence tells whose commit it is, when the answer to one was lost.
+    add_commit = """
+    INSERT INTO {s}.journal (run, seq, events, fence)
+    VALUES ($1, $2, $3, (SELECT fence FROM {s}.runs WHERE id = $1))
+    """
 
     def __init__(
         self, address: str | ServerAddress, listener: ServerListener | None = None
@@ -148,11 +152,14 @@ class PostgresStore(SqlStore):
         self, commits: Sequence[port.Commit], session: ServerSession
     ) -> list[port.CommitResult]:
         was_lost, self._doubt = self._doubt, True
-        results = apply(session, commits)
+        with session.transaction():
+            results = self.apply(session, commits)
+            if topic := _topic(commits):
+                session.rows(f"SELECT {q.tell('$1')}", [topic.value])
         if was_lost:
             # What was applied before the connection was lost is refused the second time.
             results = [
-                result if result.accepted else read_back(session, commit)
+                result if result.accepted else _read_back(session, commit)
                 for commit, result in zip(commits, results, strict=True)
             ]
         self._doubt = False
@@ -165,9 +172,9 @@ class PostgresStore(SqlStore):
         claim = partial(self._queue.claim, owner, sorted(capabilities), alive, limit)
         return self._server.perform(claim, CLAIM_PATIENCE_SECONDS)
 
-    def put_texts(self, session: StoreSession, run: port.RunId, texts: Mapping[str, str]) -> None:
-        """Stores texts that a run uses, by their digests."""
-        rows = [(run, bytes.fromhex(digest), text) for digest, text in texts.items()]
+    def put_texts(self, session: StoreSession, texts: Iterable[base.RunText]) -> None:
+        """Stores texts, and which runs use them."""
+        rows = [(run, bytes.fromhex(digest), text) for run, digest, text in texts]
         session.run_many(q.PUT_TEXT, rows)
 
     def delete_run(self, session: StoreSession, run: port.RunId) -> None:
@@ -197,6 +204,42 @@ class PostgresStore(SqlStore):
         if self._owns_listener:
             self._listener.close()
         self._server.close()
+
+
+_COMMITTED = """
+SELECT runs.id, runs.owner, runs.fence, journal.fence, journal.events
+FROM {s}.runs JOIN {s}.journal ON journal.run = runs.id AND journal.seq = $2
+WHERE CASE WHEN $3::text IS NULL THEN runs.id = $1 ELSE runs.name = $3 END
+"""
+
+
+def _read_back(session: ServerSession, commit: port.Commit) -> port.CommitResult:
+    """Returns what became of a commit whose answer was lost, from what the database has now."""
+    name = commit.new.name if commit.new is not None else None
+    values = [commit.run, commit.head + 1, name]
+    for run, owner, fence, by_fence, events in session.rows(_COMMITTED, values):
+        if (by_fence, events) == (commit.fence, commit.events):
+            waits = commit.release and commit.status is Status.WAITING
+            wake = waits and fence == commit.fence and owner is not None
+            return port.CommitResult(accepted=True, wake=wake, run=port.RunId(run))
+    return port.CommitResult(accepted=False)
+
+
+def _topic(commits: Sequence[port.Commit]) -> port.Topic | None:
+    """Returns the topics to notify; none for a commit in the middle of a run.
+
+    Transactions that notify are committed one after the other by the server, so few may.
+    """
+    if any(_gives_work(commit) for commit in commits):
+        return port.Topic.WORK
+    if any(each.release or each.opened or each.new is not None for each in commits):
+        return port.Topic.RUNS
+    return None
+
+
+def _gives_work(commit: port.Commit) -> bool:
+    handed_over = commit.new is not None and commit.new.needs is not None
+    return handed_over or (commit.release and commit.status is Status.QUEUED)
 
 
 # Runs that wait for a worker, in the PostgreSQL store.
