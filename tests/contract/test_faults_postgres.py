@@ -241,7 +241,7 @@ def test_a_reply_whose_commit_was_applied_before_the_network_was_cut_counts_once
             queue(project, "one")
             wait_until(lambda: calls(project), "the call")
 
-            network.cut_after("effect_finished")
+            network.cut_after("effect_finished", then="COMMIT")
             network.before_cut = network.cut
             let_go(project)
             wait_until(lambda: warnings, "the warning")

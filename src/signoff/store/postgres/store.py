@@ -1,8 +1,7 @@
 """The store for teams: runs in one schema of a PostgreSQL database.
 
-It behaves like the SQLite store, for many hosts at once. Every commit is one statement that
-compares the head and the fence of each run; row locks replace the lock of the whole file. All
-other calls are one statement too, or a few in one transaction, so that each can be repeated when
+It behaves like the SQLite store, for many hosts at once: row locks replace the lock of the whole
+file. Every call is one statement, or a few in one transaction, so that each can be repeated when
 the connection is lost, and a pooler in transaction mode may be in between.
 """
 
