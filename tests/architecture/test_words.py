@@ -100,9 +100,8 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/skills/commands/quality_review.": FILES,
         "signoff/skills/qr.py": FILES,
         "signoff/store/rundir/": FILES,
-        "signoff/store/postgres/": COLUMN,
         "signoff/store/base.py": COLUMN,
-        "signoff/store/sqlite.py": COLUMN,
+        "signoff/store/commits.py": COLUMN,
     },
     "visit": {"signoff/guarded_db/staging.py": COLUMN},
     "cycle": {

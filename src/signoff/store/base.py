@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, StrEnum
 from functools import cache, partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from signoff import errors
 from signoff.core.digest import text_digest
@@ -25,19 +25,24 @@ from signoff.core.spend import LedgerEntry
 from signoff.remedies import CancelRun, ShowInbox
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import RunCopy, parse_copy
-from signoff.runtime.store_port import Alive, CommitResult, InboxItem, Owner, RunId, RunRow
+from signoff.runtime.store_port import Alive, InboxItem, Owner, RunId, RunRow
+from signoff.store.commits import (
+    COSTS,
+    INTEGER_LIMIT,
+    PUT_LEDGER,
+    SUMS,
+    Row,
+    RunText,
+    StoreSession,
+    insert_into,
+    replace_surrogates,
+)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
-Row = tuple[Any, ...]
-RunText = tuple[RunId, str, str]
-"""A run, the digest of a text that it uses, and the text."""
 
 RENEWED_SECONDS = port.LEASE_SECONDS - port.SILENT_SECONDS
 """How much is left of the lease of an owner that is not silent."""
-
-_INTEGER_LIMIT = 1 << 63
-"""The integers of databases are smaller than this."""
 
 _RUN_DATA = (
     "name, workflow, target, definition, {0}status, step, iteration, reason, due_at, created_at, "
@@ -49,45 +54,6 @@ _ITEM_DATA = (
     "name, effect, kind, prompt, form, digest, step, opened_at, deadline, "
     "state, answer, answered_by, answered_at"
 )
-_SUMS = (
-    "calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_usd", "tokens_cached",
-    "unknown_cached",
-)  # fmt: skip
-_COSTS = ", ".join(_SUMS)
-
-_CREATE_RUN = """
-INSERT INTO {s}.runs (name, workflow, target, definition, description, created_at, updated_at,
-                      owner, needs, status, fence)
-VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, 'running', 1) ON CONFLICT (name) DO NOTHING
-"""
-_RUN_ID = "SELECT id FROM {s}.runs WHERE name = $1"
-_ADVANCE = """
-UPDATE {s}.runs
-SET head = $1, status = $2, step = $3, iteration = $4, reason = $5, due_at = $6, updated_at = $7
-WHERE id = $8 AND head = $9 AND fence = $10
-"""
-_ADVANCE_RUNNING = """
-UPDATE {s}.runs SET head = $1, step = $2, iteration = $3, updated_at = $4
-WHERE id = $5 AND head = $6 AND fence = $7 AND status = 'running'
-"""
-_RELEASE = "UPDATE {s}.runs SET owner = NULL WHERE id = $1"
-_KEEP_RUNNING = "UPDATE {s}.runs SET status = 'running', due_at = NULL WHERE id = $1"
-_PUT_CHECKPOINT = """
-INSERT INTO {s}.checkpoints (run, seq, state) VALUES ($1, $2, $3)
-ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
-"""
-_OPEN_ITEM = """
-INSERT INTO {s}.inbox (run, name, effect, kind, prompt, form, digest, step, opened_at, deadline)
-VALUES ($1, (SELECT name FROM {s}.runs WHERE id = $1), $2, $3, $4, $5, $6, $7, $8, $9)
-"""
-_USE_ITEM = "UPDATE {s}.inbox SET state = 'used' WHERE id = $1 AND state = 'answered'"
-_WITHDRAW = """
-UPDATE {s}.inbox SET state = 'withdrawn' WHERE run = $1 AND state IN ('open', 'answered')
-"""
-_WITHDRAW_ONE = """
-UPDATE {s}.inbox SET state = 'withdrawn' WHERE id = $1 AND run = $2 AND state = 'open'
-"""
-_HAS_ANSWER = "SELECT 1 FROM {s}.inbox WHERE run = $1 AND state = 'answered' LIMIT 1"
 
 _RUN_BY_NAME = f"SELECT {RUN} FROM {{s}}.runs WHERE name = $1"
 _LOCK_RUN = f"SELECT dispatch, attempt, {RUN} FROM {{s}}.runs WHERE id = $1{{lock}}"
@@ -116,9 +82,9 @@ UPDATE {s}.inbox SET state = 'answered', answer = $2, answered_by = $3, answered
 WHERE id = $1{tell work}
 """
 _LEDGER = f"""
-SELECT step, agent, model, {_COSTS} FROM {{s}}.ledger WHERE run = $1 ORDER BY step, agent, model
+SELECT step, agent, model, {COSTS} FROM {{s}}.ledger WHERE run = $1 ORDER BY step, agent, model
 """
-_TOTALS = ", ".join(f"sum({name})" if name == "usd" else f"{{sum {name}}}" for name in _SUMS)
+_TOTALS = ", ".join(f"sum({name})" if name == "usd" else f"{{sum {name}}}" for name in SUMS)
 _LEDGER_TOTALS = f"""
 SELECT runs.workflow, agent, model, count(DISTINCT run), {_TOTALS}
 FROM {{s}}.ledger JOIN {{s}}.runs ON runs.id = ledger.run
@@ -189,18 +155,8 @@ ON CONFLICT (name) DO UPDATE SET document = excluded.document
 _STAGED = "SELECT document FROM {s}.arrivals WHERE name = $1"
 
 
-def _insert_into(table: str, columns: str) -> str:
-    places = ", ".join(f"${number}" for number in range(1, columns.count(",") + 2))
-    return f"INSERT INTO {{s}}.{table} ({columns}) VALUES ({places})"
-
-
-_ADMIT_RUN = _insert_into("runs", _RUN_DATA.format("description, ", ""))
-_ADMIT_ITEM = _insert_into("inbox", f"run, {_ITEM_DATA}")
-_PUT_LEDGER = f"""
-{_insert_into("ledger", f"run, step, agent, model, {_COSTS}")}
-ON CONFLICT (run, step, agent, model)
-DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _SUMS)}
-"""
+_ADMIT_RUN = insert_into("runs", _RUN_DATA.format("description, ", ""))
+_ADMIT_ITEM = insert_into("inbox", f"run, {_ITEM_DATA}")
 _ARRIVED = (
     "DELETE FROM {s}.arrivals WHERE name = $1",
     "DELETE FROM {s}.moved WHERE name = $1",
@@ -223,19 +179,6 @@ class StoreAccess(Enum):
     """Writes about owners: a power cut ends them too, so nothing of it has to reach the disk."""
     OPTIONAL = "optional"
     """Writes what can be computed again, so it waits for no other process."""
-
-
-class StoreSession(Protocol):
-    """A connection during one call; what a call writes is one transaction."""
-
-    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        """Runs a statement and returns its rows."""
-
-    def run(self, sql: str, values: Sequence[object] = ()) -> int:
-        """Runs a statement and returns how many rows it changed."""
-
-    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        """Runs a statement once for each row of values."""
 
 
 class SqlStore(ABC):
@@ -346,36 +289,6 @@ class SqlStore(ABC):
             session.run(_ADOPT, [run, definition, bytes.fromhex(key)])
 
         self.perform(StoreAccess.WRITE, work)
-
-    # Commits
-    #
-    # The compare-and-set comes first: if head or fence are not those that a commit was built on,
-    # another runner has taken over, and nothing of the commit is applied. It also locks the row of
-    # the run until the transaction ends, so what follows sees every answer that came before.
-
-    def apply(self, session: StoreSession, commits: Sequence[port.Commit]) -> list[CommitResult]:
-        """Applies commits inside the caller's transaction, each completely or not at all."""
-        results = [self._apply(commit, session) for commit in commits]
-        # Last and in order: two processes that store the same texts never wait for each other.
-        if texts := sorted(_texts_of(commits, results), key=lambda text: text[1]):
-            self.put_texts(session, texts)
-        return results
-
-    def _apply(self, commit: port.Commit, session: StoreSession) -> CommitResult:
-        run = commit.run if commit.new is None else _create_run(commit.new, session)
-        seq = commit.head + 1
-        if run is None or not _advance(commit, run, session):
-            return CommitResult(accepted=False)
-        session.run(self.add_commit, (run, seq, commit.events))
-        if commit.ledger:
-            costs = [(run, *map(_ledger_value, entry)) for entry in commit.ledger]
-            session.run_many(_PUT_LEDGER, costs)
-        if commit.checkpoint is not None:
-            session.run(_PUT_CHECKPOINT, (run, seq, commit.checkpoint))
-        if commit.opened or commit.used or commit.withdraw or commit.withdrawn:
-            _update_inbox(commit, run, session)
-        wake = commit.release and not _release(run, commit.status, session)
-        return CommitResult(accepted=True, wake=wake, run=run)
 
     # Leases. The row of a run is locked before it is looked at: of several that take a run at once,
     # each sees what the one before it did, and each gets a fence of its own.
@@ -500,7 +413,7 @@ class SqlStore(ABC):
 
     def _item(self, number: int, session: StoreSession) -> InboxItem:
         # A number that no database could hold becomes 0, which no request has.
-        known = number if 0 < number < _INTEGER_LIMIT else 0
+        known = number if 0 < number < INTEGER_LIMIT else 0
         for values in session.rows(f"{_ITEMS}id = $1", [known]):
             return _inbox_item(values)
         names = [f"#{each}" for (each,) in session.rows(_OPEN_NUMBERS)]
@@ -609,7 +522,7 @@ class _SqlTransfer:
         contents: dict[str, Sequence[Row]] = {
             self._store.add_commit: copy.journal,
             _ADMIT_ITEM: [item[1:] for item in copy.items],
-            _PUT_LEDGER: copy.ledger,
+            PUT_LEDGER: copy.ledger,
             _KEEP_LATE: late,
         }
         for statement, rows in contents.items():
@@ -634,67 +547,6 @@ class _SqlTransfer:
     def moved(self, name: str) -> str | None:
         """Returns where a run of this name went."""
         return next((str(each) for (each,) in self._store._rows(_MOVED, name)), None)
-
-
-def _create_run(new: port.NewRun, session: StoreSession) -> RunId | None:
-    """Inserts a run's row; None if the name is taken."""
-    needs = None if new.needs is None else json.dumps(new.needs)
-    description = bytes.fromhex(text_digest(new.description))
-    names = (new.name, new.workflow, new.target, new.definition)
-    if not session.run(_CREATE_RUN, (*names, description, new.created_at, new.owner, needs)):
-        return None
-    return RunId(session.rows(_RUN_ID, [new.name])[0][0])
-
-
-def _advance(commit: port.Commit, run: RunId, session: StoreSession) -> bool:
-    """Updates the run's row if head and fence still match."""
-    seq, guard = commit.head + 1, (run, commit.head, commit.fence)
-    place = (commit.step, commit.iteration)
-    # Most commits leave the status and the due time alone. This statement does not mention those
-    # columns, so the database does not have to update their indexes.
-    if commit.status is Status.RUNNING and session.run(
-        _ADVANCE_RUNNING, (seq, *place, commit.at, *guard)
-    ):
-        return True
-    reason = replace_surrogates(commit.reason)
-    values = (seq, commit.status.value, *place, reason, commit.due_at, commit.at, *guard)
-    return session.run(_ADVANCE, values) == 1
-
-
-def _update_inbox(commit: port.Commit, run: RunId, session: StoreSession) -> None:
-    # Used answers come first, because a withdrawal also discards answers that were not used.
-    for number in commit.used:
-        if session.run(_USE_ITEM, [number]) != 1:
-            raise errors.StoreDamaged(f"request #{number} has no unused answer")
-    if commit.withdraw:
-        session.run(_WITHDRAW, [run])
-    for number in commit.withdrawn:
-        session.run(_WITHDRAW_ONE, [number, run])
-    opened = [item._replace(prompt=replace_surrogates(item.prompt)) for item in commit.opened]
-    session.run_many(_OPEN_ITEM, [(run, *item) for item in opened])
-
-
-def _release(run: RunId, status: Status, session: StoreSession) -> bool:
-    """Releases a run; False if it is about to wait for an answer that is already there.
-
-    The check and the release share one transaction. Otherwise an answer that arrives between
-    the two would find no waiting run to wake, and the run would wait forever.
-    """
-    if status is Status.WAITING and session.rows(_HAS_ANSWER, [run]):
-        session.run(_KEEP_RUNNING, [run])
-        return False
-    session.run(_RELEASE, [run])
-    return True
-
-
-def _texts_of(commits: Sequence[port.Commit], results: Sequence[CommitResult]) -> Iterator[RunText]:
-    """Yields the texts of the commits that were accepted."""
-    for commit, result in zip(commits, results, strict=True):
-        if result.run is not None:
-            for digest, text in commit.blobs.items():
-                yield result.run, digest, text
-            if commit.new is not None:
-                yield result.run, text_digest(commit.new.description), commit.new.description
 
 
 def _places(values: list[object], more: Iterable[object]) -> str:
@@ -800,18 +652,3 @@ def _parse_enum(enum: type[E], value: str) -> E:
             f"the database contains {value!r}, which this version does not know; upgrade signoff, "
             "or restore a backup"
         ) from None
-
-
-def _ledger_value(value: Any) -> Any:
-    """Returns a value that fits its column: what an agent reports must not stop the run."""
-    return replace_surrogates(value) if isinstance(value, str) else min(value, _INTEGER_LIMIT - 1)
-
-
-def replace_surrogates(text: str) -> str:
-    """Replaces half surrogate pairs, left by a truncated emoji, which no database can store.
-
-    Only plain text columns need this: in the journal and in forms they are JSON escapes.
-    """
-    if text.isascii():
-        return text
-    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)

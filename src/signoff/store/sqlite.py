@@ -25,6 +25,7 @@ from signoff.databases import translate_errors
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import references
 from signoff.store import base, connection
+from signoff.store.commits import Row, RunText, StoreSession, apply
 
 _NAME = "SELECT name FROM runs WHERE id = ?"
 _JOURNAL = """
@@ -101,7 +102,7 @@ class _SqliteSession:
         self._db = db
         self._wall_time = wall_time
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[base.Row]:
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         return self._execute(sql, values).fetchall()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
@@ -160,9 +161,7 @@ class SqliteStore(base.SqlStore):
         """The file."""
         return str(self.path)
 
-    def perform(
-        self, access: base.StoreAccess, work: Callable[[base.StoreSession], base.T]
-    ) -> base.T:
+    def perform(self, access: base.StoreAccess, work: Callable[[StoreSession], base.T]) -> base.T:
         """Calls `work` once it is this thread's turn; what it writes is one transaction."""
         with self._transactions[access]:
             return work(self._session)
@@ -220,9 +219,9 @@ class SqliteStore(base.SqlStore):
         With `wait=False` a locked database raises `StoreBusy` at once.
         """
         with self._write if wait else self._write_no_wait:
-            return self.apply(self._session, commits)
+            return apply(self, self._session, commits)
 
-    def put_texts(self, session: base.StoreSession, texts: Iterable[base.RunText]) -> None:
+    def put_texts(self, session: StoreSession, texts: Iterable[RunText]) -> None:
         """Stores texts by their digests; which runs use them is looked up when one is deleted."""
         session.run_many(_PUT_BLOB, [(bytes.fromhex(key), text) for _, key, text in texts])
 
@@ -259,7 +258,7 @@ class SqliteStore(base.SqlStore):
 
     # Upkeep
 
-    def delete_run(self, session: base.StoreSession, run: port.RunId) -> None:
+    def delete_run(self, session: StoreSession, run: port.RunId) -> None:
         """Deletes a run and the texts that no other run refers to."""
         own = self._texts_of(f" WHERE run = {int(run)}", f" WHERE id = {int(run)}")
         for statement in base.DELETE_RUN:

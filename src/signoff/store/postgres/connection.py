@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signoff.databases import driver, label_of
 from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.remedies import SetPassword, SetUpStore
-from signoff.store.base import Row
+from signoff.store.commits import Row
 from signoff.store.postgres.queries import in_schema, restored_text, stored_text
 
 if TYPE_CHECKING:

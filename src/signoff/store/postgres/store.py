@@ -18,8 +18,8 @@ from signoff.core.outcome import Status
 from signoff.databases import user_of
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.runtime import store_port as port
-from signoff.store import base
-from signoff.store.base import RUN, SqlStore, StoreAccess, StoreSession, T, is_held, run_row
+from signoff.store.base import RUN, SqlStore, StoreAccess, T, is_held, run_row
+from signoff.store.commits import RunText, StoreSession, apply
 from signoff.store.postgres import queries as q
 from signoff.store.postgres import schema
 from signoff.store.postgres.connection import (
@@ -152,7 +152,7 @@ class PostgresStore(SqlStore):
     ) -> list[port.CommitResult]:
         was_lost, self._doubt = self._doubt, True
         with session.transaction():
-            results = self.apply(session, commits)
+            results = apply(self, session, commits)
             if topic := _topic(commits):
                 session.rows(f"SELECT {q.tell('$1')}", [topic.value])
         if was_lost:
@@ -171,7 +171,7 @@ class PostgresStore(SqlStore):
         claim = partial(self._queue.claim, owner, sorted(capabilities), alive, limit)
         return self._server.perform(claim, CLAIM_PATIENCE_SECONDS)
 
-    def put_texts(self, session: StoreSession, texts: Iterable[base.RunText]) -> None:
+    def put_texts(self, session: StoreSession, texts: Iterable[RunText]) -> None:
         """Stores texts, and which runs use them."""
         rows = [(run, bytes.fromhex(digest), text) for run, digest, text in texts]
         session.run_many(q.PUT_TEXT, rows)
