@@ -63,6 +63,7 @@ async def test_a_backup_is_complete_while_another_connection_writes(tmp_path: Pa
         thread.join()
         writer.close()
 
+    assert [each.name for each in tmp_path.glob("*copy.db*")] == ["copy.db"]
     copy = SqliteStore(tmp_path / "copy.db")
     assert runs == 1
     assert events(copy, "one") == events(store, "one")
