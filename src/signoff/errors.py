@@ -117,20 +117,18 @@ class InvalidWorkflow(AuthorError):
         super().__init__(f"{self.noun} {name!r} has {count}:{listed}", remedy=remedy)
 
 
-class InvalidParams(AuthorError):
-    """The parameters do not fit what the steps declare."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: Sequence[Problem] = tuple(problems)
-        super().__init__("; ".join(str(p) for p in self.problems))
-
-
-class InvalidTemplate(AuthorError):
-    """The template cannot be rendered."""
-
+class _ListedProblems(AuthorError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: Sequence[Problem] = tuple(problems)
         super().__init__("; ".join(map(str, self.problems)))
+
+
+class InvalidParams(_ListedProblems):
+    """The parameters do not fit what the steps declare."""
+
+
+class InvalidTemplate(_ListedProblems):
+    """The template cannot be rendered."""
 
 
 class HandlerFailed(AuthorError):

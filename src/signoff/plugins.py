@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.agents.kinds import BUILT_IN
 from signoff.documents.python_files import extend_import_path
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from signoff.exports.run_record import Export
     from signoff.runtime.ports import Agent
     from signoff.runtime.store_port import StoreKind
+
+N = TypeVar("N", Notation, "Export")
 
 AgentKind = Callable[..., "Agent"]
 """Builds an agent from the options under its name in the settings."""
@@ -117,17 +119,17 @@ def factory(group: str, setting: str, kind: str) -> Callable[..., Any]:
 def notation(name: str) -> Notation | None:
     """Returns a notation by name; installed packages are searched for those not built in."""
     import_path = path_of("notations", name) if name not in ("", "python") else None
-    return _notation(name, import_path) if import_path is not None else None
+    return _named(Notation, name, import_path) if import_path is not None else None
 
 
 def notations() -> Iterator[Notation]:
     """Yields every notation, built-in ones first; a broken one hides no other."""
     for name, import_path in NOTATIONS.items():
-        yield _notation(name, import_path)
+        yield _named(Notation, name, import_path)
     for name, import_path in entry_points("notations").items():
         try:
             if name not in NOTATIONS:
-                yield _notation(name, import_path)
+                yield _named(Notation, name, import_path)
         except ConfigError as error:
             logging.getLogger("signoff").warning("notation %r is not available: %s", name, error)
 
@@ -137,12 +139,7 @@ def export(name: str) -> Export | None:
     from signoff.exports.run_record import Export
 
     import_path = path_of("exports", name)
-    if import_path is None:
-        return None
-    value = load(import_path)
-    if not isinstance(value, Export) or value.name != name:
-        raise ConfigError(f"{import_path!r} is not an Export with the name {name!r}")
-    return value
+    return _named(Export, name, import_path) if import_path is not None else None
 
 
 def store_kind(scheme: str) -> StoreKind | None:
@@ -187,8 +184,9 @@ def load(import_path: str) -> Any:
         raise ConfigError(f"cannot load {import_path!r}: {error}") from error
 
 
-def _notation(name: str, import_path: str) -> Notation:
+def _named(kind: type[N], name: str, import_path: str) -> N:
+    """Loads a notation or an export, which has to have the name that it is registered under."""
     value = load(import_path)
-    if not isinstance(value, Notation) or value.name != name:
-        raise ConfigError(f"{import_path!r} is not a Notation with the name {name!r}")
+    if not isinstance(value, kind) or value.name != name:
+        raise ConfigError(f"{import_path!r} is not of type {kind.__name__} with the name {name!r}")
     return value

@@ -29,7 +29,6 @@ from signoff.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime import engine
 from signoff.runtime.store_port import Owner
 from signoff.runtime.timeline import events_in
-from signoff.store.postgres import leases
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.store import PostgresStore
@@ -111,7 +110,7 @@ def project(tmp_path: Path, server: PostgresServer) -> Iterator[Project]:
 def other_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process cannot see whether the process of a worker is alive, as on another host."""
     monkeypatch.setattr(engine, "is_alive", lambda _owner: None)
-    monkeypatch.setattr(leases, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(postgres_store, "SETTLED_SECONDS", 0.0)
 
 
 def _project(root: Path, url: str) -> Project:
@@ -242,7 +241,7 @@ def test_a_reply_whose_commit_was_applied_before_the_network_was_cut_counts_once
             queue(project, "one")
             wait_until(lambda: calls(project), "the call")
 
-            network.cut_after("effect_finished")
+            network.cut_after("effect_finished", then="COMMIT")
             network.before_cut = network.cut
             let_go(project)
             wait_until(lambda: warnings, "the warning")
@@ -319,10 +318,10 @@ def test_no_expired_lease_is_taken_until_a_connection_has_lasted_for_a_while(
     assert claimed(BOB) == ["one"]
     _end_leases(project)
 
-    monkeypatch.setattr(leases, "SETTLED_SECONDS", TEN_MINUTES)
+    monkeypatch.setattr(postgres_store, "SETTLED_SECONDS", TEN_MINUTES)
     assert claimed(ANN) == []
 
-    monkeypatch.setattr(leases, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(postgres_store, "SETTLED_SECONDS", 0.0)
     assert claimed(ANN) == ["one"]
 
 

@@ -99,7 +99,7 @@ def test_a_commit_whose_answer_was_lost_counts_once(
     """The server did it, but the client does not know: to do it again would double it."""
     run = start_run(store)
 
-    network.cut_after("run-2")
+    network.cut_after("COMMIT")
     result = run.append(opened=[new_request()])
 
     assert network.cuts == 1
@@ -115,7 +115,7 @@ def test_a_run_whose_creation_was_not_confirmed_exists_once(
     """Its name is taken by itself, which is not a reason to refuse it."""
     run = JournalWriter(store)
 
-    network.cut_after("run-1")
+    network.cut_after("COMMIT")
     result = run.begin()
 
     assert network.cuts == 1
@@ -131,7 +131,7 @@ def test_a_commit_that_another_runner_overtook_is_still_refused(
     with closing(PostgresStore(url)) as other:
         other.take(run.run, ANN, lambda _owner: False)
 
-    network.cut_after("run-2")
+    network.cut_after("COMMIT")
     result = run.append()
 
     assert (network.cuts, result.accepted) == (1, False)
@@ -145,7 +145,7 @@ def test_an_answer_that_was_not_confirmed_counts_once(
     start_run(store).append(opened=[new_request()])
     (item,) = store.items()
 
-    network.cut_after("UPDATE")
+    network.cut_after("COMMIT")
     answered = store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
 
     assert network.cuts == 1
@@ -160,7 +160,7 @@ def test_a_commit_without_waiting_reports_a_lost_server_at_once(
     commit = run.next()
 
     network.refuse()
-    network.cut_after("run-2")
+    network.cut_after("COMMIT")
     with pytest.raises(StoreBusy):
         store.commit([commit], wait=False)
     network.refuse(False)
@@ -178,7 +178,7 @@ def test_a_server_that_stays_away_is_reported_without_the_password(
     run = start_run(store)
 
     network.refuse()
-    network.cut_after("run-2")
+    network.cut_after("COMMIT")
     with pytest.raises(WriteFailed, match=r"database postgres on .* cannot be reached"):
         run.append()
 

@@ -16,6 +16,7 @@ class CutConnection:
         self._server = server
         self.folder = folder
         self._cut_at: bytes | None = None
+        self.then = b""
         self._refuses = False
         self._links: list[_Link] = []
         self.before_cut: Callable[[], object] = lambda: None
@@ -28,12 +29,13 @@ class CutConnection:
         self._listener.listen()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut_after(self, text: str) -> None:
+    def cut_after(self, text: str, then: str = "") -> None:
         """Cuts the next connection that sends this, after the server did it and before it says so.
 
-        The client cannot know then whether it was done.
+        The client cannot know then whether it was done. With `then`, the connection is cut when it
+        sends that afterwards, such as the COMMIT of what it has sent.
         """
-        self._cut_at = text.encode()
+        self._cut_at, self.then = text.encode(), then.encode()
 
     def refuse(self, refuses: bool = True) -> None:
         """Refuses new connections, as while a server restarts."""
@@ -74,12 +76,13 @@ class CutConnection:
 class _Link:
     def __init__(self, owner: CutConnection, client: socket.socket, server: socket.socket) -> None:
         self._owner, self._client, self._server = owner, client, server
-        self._cutting = False
+        self._armed = self._cutting = False
 
     def forward(self) -> None:
         with suppress(OSError):
             while data := self._client.recv(1 << 16):
-                self._cutting = self._cutting or self._owner.take_cut(data)
+                self._armed = self._armed or self._owner.take_cut(data)
+                self._cutting = self._cutting or (self._armed and self._owner.then in data)
                 self._server.sendall(data)
         self.end()
 

@@ -63,7 +63,7 @@ def test_what_is_no_export_is_a_mistake_of_its_package(
     install(tmp_path, "Export('other', '', iter)")
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(ConfigError, match="is not an Export with the name 'lines'"):
+    with pytest.raises(ConfigError, match="is not of type Export with the name 'lines'"):
         plugins.export("lines")
 
 

@@ -26,8 +26,7 @@ from pydantic import (
 from signoff.contracts import model
 from signoff.contracts.model import WorkflowDefinition
 from signoff.core.spend import Limits
-from signoff.documents.mistakes import Mistake, Path, mistakes_of
-from signoff.documents.pruning import without_paths
+from signoff.documents.mistakes import Mistake, Path, mistakes_of, without_paths
 from signoff.documents.sections import LimitsSection, Section
 
 VERSION = 1

@@ -258,30 +258,8 @@ def _logged(state: RunState, event: ev.Logged) -> None:
     lines[key] = lines.get(key, 0) + 1
 
 
-_HOW: dict[str, Callable[[RunState, Any], None]] = {
-    ev.RunStarted.tag: _run_started,
-    ev.RunResumed.tag: _run_resumed,
-    ev.RunStopped.tag: _run_stopped,
-    ev.LimitsChanged.tag: _limits_changed,
-    ev.AgentSwitched.tag: _agent_switched,
-    ev.ParamsCorrected.tag: _params_corrected,
-    ev.DefinitionAdopted.tag: _definition_adopted,
-    ev.StepBegun.tag: _step_begun,
-    ev.StepWorked.tag: _step_worked,
-    ev.AttemptFailed.tag: _attempt_failed,
-    ev.Escalated.tag: _escalated,
-    ev.AttemptOpened.tag: _attempt_opened,
-    ev.AttemptReplaced.tag: _attempt_replaced,
-    ev.LimitLifted.tag: _limit_lifted,
-    ev.StepFinished.tag: _step_finished,
-    ev.EffectStarted.tag: _effect_started,
-    ev.EffectRunning.tag: _effect_running,
-    ev.EffectAttemptFailed.tag: _effect_attempt_failed,
-    ev.EffectFinished.tag: _effect_finished,
-    ev.ItemFinished.tag: _item_finished,
-    ev.ItemFailed.tag: _item_failed,
-    ev.Logged.tag: _logged,
-}
+# Each function above is named after its event, so an event without one fails as this is imported.
+_HOW: dict[str, Callable[[RunState, Any], None]] = {tag: globals()[f"_{tag}"] for tag in ev.KINDS}
 
 
 def item_scope(scope: str, attempt: int) -> str:

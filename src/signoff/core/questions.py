@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from signoff.errors import InvalidAnswer, UsageError
@@ -30,11 +30,7 @@ class Option:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored."""
-        return {
-            "label": self.label,
-            "requires_input": self.requires_input,
-            "description": self.description,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)

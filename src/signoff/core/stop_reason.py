@@ -9,20 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Self, assert_never
 
+from signoff import remedies as fix
 from signoff.core.outcome import Status
 from signoff.errors import AgentTransient
-from signoff.remedies import (
-    AddFallback,
-    RaiseLimit,
-    RaiseRounds,
-    Remedy,
-    Resume,
-    ResumeDue,
-    Scope,
-    ShowInbox,
-    StartRun,
-    WatchRun,
-)
 from signoff.tagged_json import Tagged
 
 # An error as data: what it was, who it concerns and what fixes it.
@@ -41,7 +30,7 @@ class ErrorInfo:
     """The model that was named for it."""
     location: str = ""
     """`file.py:12`, the line of the author's code that raised; empty if there is none."""
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[fix.Remedy, ...] = ()
     """What fixes it, most likely first."""
 
     def to_json(self) -> dict[str, Any]:
@@ -53,7 +42,7 @@ class ErrorInfo:
     def from_json(cls, data: dict[str, Any]) -> ErrorInfo:
         """Reads what `to_json` wrote."""
         texts: dict[str, Any] = {name: value or "" for name, value in data.items()}
-        remedies = tuple(Remedy.from_json(each) for each in data.get("remedies", ()))
+        remedies = tuple(fix.Remedy.from_json(each) for each in data.get("remedies", ()))
         return cls(**{**texts, "remedies": remedies})
 
 
@@ -121,7 +110,7 @@ class QuotaExhausted(StopReason):
 class BudgetReached(StopReason):
     """A limit on money, tokens, calls or time leaves no room."""
 
-    scope: Scope
+    scope: fix.Scope
     limit: str
     """usd, tokens, calls or seconds."""
     amount: float
@@ -262,34 +251,34 @@ def error_of(status: Status, reason: StopReason | None) -> ErrorInfo | None:
 
 def remedies(  # noqa: C901  # one case for each status
     run: str, status: Status, reason: StopReason | None, due_at: float | None = None
-) -> tuple[Remedy, ...]:
+) -> tuple[fix.Remedy, ...]:
     """Returns what brings a run on from where it is; nothing for one that has ended for good."""
     match status:
         case Status.RUNNING | Status.QUEUED:
-            return (WatchRun(run),)
+            return (fix.WatchRun(run),)
         case Status.WAITING:
-            return (ShowInbox(run=run),)
+            return (fix.ShowInbox(run=run),)
         case Status.PARKED:
-            return (ResumeDue(due_at),)
+            return (fix.ResumeDue(due_at),)
         case Status.BUDGET if isinstance(reason, BudgetReached):
-            return (RaiseLimit(reason.limit, reason.scope, run),)
+            return (fix.RaiseLimit(reason.limit, reason.scope, run),)
         case Status.BUDGET:
-            return (RaiseLimit("NAME", run=run),)
+            return (fix.RaiseLimit("NAME", run=run),)
         case Status.LIMIT if isinstance(reason, StepDecided):
             # The workflow counts by itself, so no setting of the engine allows more.
-            return (StartRun(again=True, run=run),)
+            return (fix.StartRun(again=True, run=run),)
         case Status.LIMIT:
-            return (RaiseRounds(run),)
+            return (fix.RaiseRounds(run),)
         case Status.FAILED:
             found = error_of(status, reason)
             own = found.remedies if found else ()
             if found is not None and found.kind == AgentTransient.__name__:
-                own = (*own, AddFallback(found.agent))
-            return (*own, Resume(run), Resume(run, adopt=True))
+                own = (*own, fix.AddFallback(found.agent))
+            return (*own, fix.Resume(run), fix.Resume(run, adopt=True))
         case Status.INTERRUPTED:
-            return (Resume(run),)
+            return (fix.Resume(run),)
         case Status.NOT_CONVERGING | Status.REJECTED | Status.CANCELLED:
-            return (StartRun(again=True, run=run),)
+            return (fix.StartRun(again=True, run=run),)
         case Status.COMPLETED | Status.FINDINGS | Status.INCOMPLETE:
             return ()
         case _:

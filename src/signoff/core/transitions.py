@@ -29,22 +29,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from signoff.core import stop_reason
 from signoff.core.edges import ERROR, ResolvedEdge, gate_name
 from signoff.core.events import ROUNDS, lifts_of
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.questions import Option
 from signoff.core.requests import RETRY
 from signoff.core.run_state import Stage
-from signoff.core.stop_reason import (
-    EdgeLimit,
-    ErrorInfo,
-    PreconditionFailed,
-    Rejected,
-    RoundLimit,
-    StepDecided,
-    StepError,
-    StopReason,
-)
 from signoff.errors import EngineError
 
 if TYPE_CHECKING:
@@ -109,7 +100,7 @@ class FellShort:
 class Raised:
     """The handler raised; a retry would raise again."""
 
-    error: ErrorInfo
+    error: stop_reason.ErrorInfo
     unfollowed: bool = False
     """Whether the step has instructions that no agent has followed."""
 
@@ -172,7 +163,7 @@ class Finish:
     """The run ends: by an edge, or inside a step that cannot continue."""
 
     status: Status
-    reason: StopReason | None = None
+    reason: stop_reason.StopReason | None = None
     edge: ResolvedEdge | None = None
 
 
@@ -181,7 +172,7 @@ class Limit:
     """A bound is reached, and the run ends with that as its reason."""
 
     edge: ResolvedEdge
-    reason: RoundLimit | EdgeLimit
+    reason: stop_reason.RoundLimit | stop_reason.EdgeLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +212,11 @@ def _after_check(position: Position, fact: ConditionsMet) -> Decision:
 
 
 def _not_ready(position: Position, fact: ConditionsBroken) -> Decision:
-    return Finish(Status.FAILED, PreconditionFailed(position.step, fact.problem))
+    return Finish(Status.FAILED, stop_reason.PreconditionFailed(position.step, fact.problem))
 
 
 def _stop(position: Position, fact: Raised) -> Decision:
-    return Finish(Status.FAILED, StepError(position.step, fact.error))
+    return Finish(Status.FAILED, stop_reason.StepError(position.step, fact.error))
 
 
 def _recover(position: Position, fact: Raised) -> Decision:
@@ -280,7 +271,7 @@ def _human_decides(position: Position, fact: Chosen) -> Decision:
         return Proceed(Stage.GATE)
     if fact.label == CONTINUE:
         return Lift(position.edge_key)
-    return Finish(Status.REJECTED, Rejected(fact.by, fact.text))
+    return Finish(Status.REJECTED, stop_reason.Rejected(fact.by, fact.text))
 
 
 def with_remark(problem: str, text: str) -> str:
@@ -344,22 +335,22 @@ def leave(
     # The edge's own bound is checked before the limit on rounds: its message names the loop.
     count, lifted = (position.counters.get(key, 0) for key in (edge.key, lifts_of(edge.key)))
     if edge.bound is not None and count - lifted >= edge.bound:
-        return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))
+        return _at_limit(edge, edge.key, stop_reason.EdgeLimit(edge.step, edge.name, edge.bound))
     iteration = position.iteration + edge.definition.starts_iteration
     most = _max_iterations(position, edge)
     if edge.definition.starts_iteration and most is not None and iteration > most:
-        return _at_limit(edge, ROUNDS, RoundLimit(most))
+        return _at_limit(edge, ROUNDS, stop_reason.RoundLimit(most))
     if edge.to is None or isinstance(edge.to, End):
         status = Status.COMPLETED if edge.to is None else edge.to.status
         return Finish(status, _reason_from_gate(status, feedback, by), edge)
     return Move(edge, edge.to, iteration, _resets(position, edge), feedback)
 
 
-def _reason_from_gate(status: Status, text: str | None, by: str) -> StopReason | None:
+def _reason_from_gate(status: Status, text: str | None, by: str) -> stop_reason.StopReason | None:
     """Returns the reason that the approver wrote when choosing to end the run at a gate."""
     if by and status is Status.REJECTED:
-        return Rejected(by, text or "")
-    return StepDecided(text) if text else None
+        return stop_reason.Rejected(by, text or "")
+    return stop_reason.StepDecided(text) if text else None
 
 
 def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
@@ -377,7 +368,9 @@ def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
     return declared * (1 + counters.get(ROUNDS, 0)) + granted
 
 
-def _at_limit(edge: ResolvedEdge, key: str, reason: RoundLimit | EdgeLimit) -> Decision:
+def _at_limit(
+    edge: ResolvedEdge, key: str, reason: stop_reason.RoundLimit | stop_reason.EdgeLimit
+) -> Decision:
     # A limit is never crossed silently: either a human lifts it, or the run ends and says which
     # one.
     if edge.definition.on_limit == "ask":

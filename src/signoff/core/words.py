@@ -1,9 +1,9 @@
-"""The product's words: what became of a finding, and which words are not used any more.
+"""The product's words: what became of a finding.
 
 Logs, JSON, REST documents, exports, pages and messages take the words for findings from here, so
-that a person meets one word for one thing. `REPLACED` is for the people who write messages: a
-test looks for these words in every text of the package. File formats and Python names that a
-specification prescribes keep its words.
+that a person meets one word for one thing. `tests/architecture/test_words.py` has the words that
+are not used any more, and looks for them in every text of the package. File formats and Python
+names that a specification prescribes keep its words.
 """
 
 from __future__ import annotations
@@ -101,33 +101,3 @@ VERDICT_WORDS: Mapping[str, str] = {
 """What a judge or the rules decided, by the word of the reply format. Only humans approve."""
 TO_FIX = "to fix"
 """What a judge decided about a finding that it does not dismiss."""
-
-
-REPLACED: Mapping[str, str] = {
-    "persisting": Label.STILL_OPEN.words,
-    "unreported": "still open, not reported again",
-    "regressed": Label.BACK.words,
-    "introduced": Label.CAUSED_BY_FIX.words,
-    "pursue": "fix",
-    "pursues": "asks to fix",
-    "pursued": f"{TO_FIX}, or open",
-    "pursuing": TO_FIX,
-    "fate": "status",
-    "adjudicator": "judge",
-    "adjudicators": "judges",
-    "reviewer": "critic",
-    "reviewers": "critics",
-    "approve": "pass, unless a human does it",
-    "approves": "passes, unless a human does it",
-    "approved": f"{PASSED}, unless a human did it",
-    "approving": "passing, unless a human does it",
-    "approval": "pass or verdict, unless a human gives it",
-    "approvals": "verdicts, unless humans give them",
-    "iteration": "round",
-    "iterations": "rounds",
-    "visit": "round, or how many times a step was entered",
-    "visits": "rounds, or how many times a step was entered",
-    "cycle": "round",
-    "cycles": "rounds",
-}
-"""Words that do not occur in texts that people read, and what to write instead."""

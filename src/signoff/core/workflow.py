@@ -11,6 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from signoff import errors
 from signoff.core.args import UNDECLARED, Param, bind, missing, read_params
 from signoff.core.code import constant_reads
 from signoff.core.context import StepContext
@@ -23,14 +24,6 @@ from signoff.core.spend import Limits
 from signoff.core.step import WORKER, HandlerObject, StepDef
 from signoff.core.step_output import StepOutput, next_command
 from signoff.core.validation import param_problems, problems_of
-from signoff.errors import (
-    BadHandlerResult,
-    InvalidParams,
-    InvalidWorkflow,
-    Problem,
-    UnknownName,
-    UsageError,
-)
 
 PYTHON = "python"
 """The notation of workflows that are built in Python."""
@@ -106,7 +99,7 @@ class Workflow:
         problems = problems_of(name, steps, entry, max_iterations, limits) if validate else []
         problems += _input_problems(input_params)
         if problems:
-            raise InvalidWorkflow(name, problems)
+            raise errors.InvalidWorkflow(name, problems)
         # A frozen dataclass with an `__init__` of its own sets its fields this way.
         put = object.__setattr__
         put(self, "name", name)
@@ -135,7 +128,7 @@ class Workflow:
         try:
             return self.steps[step_id]
         except KeyError:
-            raise UnknownName("step", step_id, self.steps) from None
+            raise errors.UnknownName("step", step_id, self.steps) from None
 
     def with_prepare(self, prepare: Prepare) -> Workflow:
         """Returns the same workflow with another `prepare`, such as one that has the result."""
@@ -231,7 +224,7 @@ class Workflow:
         values, problems = bind(declared, params, others, later, remedy)
         problems += [missing(name) for name in sorted(self.required - values.keys())]
         if problems:
-            raise InvalidParams(problems)
+            raise errors.InvalidParams(problems)
         return values
 
     def correct(self, params: Mapping[str, Any], state: RunState) -> dict[str, Any]:
@@ -258,7 +251,7 @@ class Workflow:
         for name in params:
             used = [s for s in finished if name not in declared or name in self.params.get(s, ())]
             if used:
-                raise UsageError(
+                raise errors.UsageError(
                     f"parameter {name!r} cannot be corrected: finished steps may have used it "
                     f"({', '.join(used)}); start a new run"
                 )
@@ -338,9 +331,9 @@ def _read_inputs(
     return frozenset(each for each in inputs if not isinstance(each, Param)), params
 
 
-def _input_problems(params: Mapping[str, Param]) -> list[Problem]:
+def _input_problems(params: Mapping[str, Param]) -> list[errors.Problem]:
     return [
-        Problem("inputs", what, remedy)
+        errors.Problem("inputs", what, remedy)
         for param in params.values()
         for what, remedy in param_problems(param)
     ]
@@ -360,7 +353,7 @@ def _evaluate(
     if inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
             returned.close()
-        raise UsageError(
+        raise errors.UsageError(
             f"step {step.id!r} is async; a single step can only be evaluated by hand when its "
             "handler is a plain function"
         )
@@ -376,6 +369,6 @@ def checked_result(step_id: str, returned: Any) -> tuple[Outcome, dict[str, Any]
             what = "Outcome.DEFAULT, which is only for `next`"
         case _:
             what = f"{type(returned).__name__} {returned!r:.80}"
-    raise BadHandlerResult(
+    raise errors.BadHandlerResult(
         f"the handler of step {step_id!r} must return (Outcome, dict), not {what}"
     )

@@ -130,3 +130,22 @@ def translate_write_errors(path: Path) -> Iterator[None]:
         raise WriteFailed(
             f"cannot write {path}: {reason}; check that its folder is writable"
         ) from error
+
+
+@contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Waits until no other process or thread changes a file, and keeps them out meanwhile.
+
+    The lock ends with its process, even if that is killed. It is held on a file next to the
+    other one, which may be replaced, and that file stays: removing it would let a process that
+    waits for the old one and another that creates a new one both have the lock.
+    """
+    import fcntl
+
+    # Opened for both, so that a pipe in its place could not make this wait for a reader.
+    handle = create_private(path.with_name(f".{path.name}.lock"), os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

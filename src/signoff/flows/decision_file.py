@@ -12,9 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from signoff.documents.file_lock import file_lock
 from signoff.documents.files import display_path, read_text
-from signoff.documents.regular_files import make_private_folders
+from signoff.documents.regular_files import file_lock, make_private_folders
 from signoff.documents.yaml_text import as_mapping, newer_version, read_yaml
 from signoff.errors import InvalidWorkflow, Problem, UsageError, WriteFailed
 from signoff.flows.yaml_pages import as_yaml

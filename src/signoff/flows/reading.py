@@ -26,9 +26,15 @@ from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.core.requests import AnswerableBy
 from signoff.core.severity import DEFAULT_BLOCK_ON, SEVERITIES, IssueBehavior, Severity
 from signoff.documents.files import display_path, read_text
-from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_of, unknown_key
+from signoff.documents.mistakes import (
+    Mistake,
+    format_path,
+    line_of,
+    mistakes_of,
+    unknown_key,
+    without_paths,
+)
 from signoff.documents.mistakes import Path as KeyPath
-from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem

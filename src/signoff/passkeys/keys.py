@@ -28,16 +28,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from signoff import errors
 from signoff.core.digest import SHORT, digest
-from signoff.documents.file_lock import file_lock
-from signoff.documents.regular_files import read_regular, replace_private, translate_write_errors
-from signoff.errors import (
-    ConfigError,
-    NameTaken,
-    PresenceRequired,
-    SignatureRefused,
-    UnknownName,
-    UsageError,
+from signoff.documents.regular_files import (
+    file_lock,
+    read_regular,
+    replace_private,
+    translate_write_errors,
 )
 from signoff.remedies import AddPasskey, Install, SignOnPage
 from signoff.runtime.store_port import InboxItem
@@ -138,16 +135,18 @@ def add_passkey(path: Path, passkey: Passkey) -> None:
 def check_name(path: Path, name: str) -> None:
     """Raises `UsageError` if a new passkey cannot have this name."""
     if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
-        raise UsageError(f"a passkey's name is one line of at most {LONGEST_NAME} characters")
+        raise errors.UsageError(
+            f"a passkey's name is one line of at most {LONGEST_NAME} characters"
+        )
     _refuse_known(read_passkeys(path), name)
 
 
 def _refuse_known(known: Sequence[Passkey], name: str, credential: str = "") -> None:
     # Removed ones count too: a name that meant two keys would make earlier records ambiguous.
     if any(each.name == name for each in known):
-        raise NameTaken(f"a passkey named {name!r} exists or existed; choose another name")
+        raise errors.NameTaken(f"a passkey named {name!r} exists or existed; choose another name")
     if any(each.credential == credential for each in known):
-        raise NameTaken("this passkey is registered already")
+        raise errors.NameTaken("this passkey is registered already")
 
 
 def remove_passkey(path: Path, name: str, at: float) -> Passkey:
@@ -156,7 +155,7 @@ def remove_passkey(path: Path, name: str, at: float) -> Passkey:
         known = read_passkeys(path)
         active = {each.name: each for each in known if each.is_active}
         if name not in active:
-            raise UnknownName("passkey", name, list(active))
+            raise errors.UnknownName("passkey", name, list(active))
         removed = replace(active[name], removed_at=at)
         _write(path, [removed if each.name == name else each for each in known])
     return removed
@@ -232,8 +231,8 @@ def _write(path: Path, passkeys: Sequence[Passkey]) -> None:
     replace_private(path, [text, "\n"])
 
 
-def _damaged(path: Path, why: str) -> ConfigError:
-    return ConfigError(
+def _damaged(path: Path, why: str) -> errors.ConfigError:
+    return errors.ConfigError(
         f"cannot use the passkeys in {path}: {why}; restore the file from version control"
     )
 
@@ -258,7 +257,7 @@ def signing_options(
     """Returns what a browser needs to have an answer signed; raises `PresenceRequired`."""
     allowed = _active(file, rp_id)
     if not allowed:
-        raise PresenceRequired(
+        raise errors.PresenceRequired(
             f"request #{item.id} needs a signature, and no passkey is registered for {rp_id}",
             remedy=AddPasskey(),
         )
@@ -270,7 +269,7 @@ def prove(
 ) -> dict[str, Any]:
     """Returns the signature of an answer as it is stored; raises if there is no valid one."""
     if proof is None:
-        raise PresenceRequired(
+        raise errors.PresenceRequired(
             f"request #{item.id} needs the signature of a passkey; approve it on the web page",
             remedy=SignOnPage(item.id),
         )
@@ -313,7 +312,7 @@ def created_passkey(secret: str, name: str, owner: str, created: Proof, at: floa
         )
     # The library raises many kinds of errors for damaged input, and every one of them means no.
     except Exception as error:
-        raise SignatureRefused(f"the new passkey was refused: {error}") from error
+        raise errors.SignatureRefused(f"the new passkey was refused: {error}") from error
     identity = to_base64url(verified.credential_id)
     public_key = to_base64url(verified.credential_public_key)
     return Passkey(name, owner, identity, public_key, _host_of(origin), at)
@@ -327,7 +326,7 @@ def confirmation_options(file: Path, new: Passkey) -> dict[str, Any] | None:
     here = [each for each in others if each.rp_id == new.rp_id]
     if not here:
         listed = ", ".join(f"{each.name!r} ({each.rp_id})" for each in others[:8])
-        raise PresenceRequired(
+        raise errors.PresenceRequired(
             f"one of the passkeys {listed} has to confirm this one, and none of them works on "
             f"{new.rp_id}; open the page under the name of their host, or remove them"
         )
@@ -338,7 +337,9 @@ def register(file: Path, new: Passkey, confirmation: Proof | None) -> Passkey:
     """Adds a passkey; raises `PresenceRequired` unless it is the first or is confirmed."""
     if _confirming(read_passkeys(file), new.registered_at):
         if confirmation is None:
-            raise PresenceRequired("a passkey that is registered already has to confirm this one")
+            raise errors.PresenceRequired(
+                "a passkey that is registered already has to confirm this one"
+            )
         signature = _checked(file, confirmation, _confirmation_challenge(new))
         new = replace(new, confirmation=signature)
     add_passkey(file, new)
@@ -354,7 +355,7 @@ def _checked(file: Path, proof: Proof, challenge: bytes) -> dict[str, Any]:
     identity = proof.reply.get("id")
     passkey = next((each for each in passkeys if each.credential == identity), None)
     if passkey is None or not passkey.is_active:
-        raise SignatureRefused("the signature is not one of a passkey of this project")
+        raise errors.SignatureRefused("the signature is not one of a passkey of this project")
     # A line in the file is not enough: whoever can write it could have added a key of their own.
     check_trust(passkeys, passkey)
     signature = {
@@ -379,7 +380,7 @@ def check_stored(signature: Mapping[str, Any], passkey: Passkey, challenge: byte
     origin = str(signature.get("origin"))
     # The origin is the signature's own claim: it has to be of the host that the passkey is for.
     if credential != passkey.credential or _host_of(origin) != passkey.rp_id:
-        raise SignatureRefused("the signature is not one of this passkey for this host")
+        raise errors.SignatureRefused("the signature is not one of this passkey for this host")
     response = {part: signature.get(name) for name, part in _PARTS.items()}
     reply = {"id": credential, "rawId": credential, "type": "public-key", "response": response}
     try:
@@ -394,7 +395,7 @@ def check_stored(signature: Mapping[str, Any], passkey: Passkey, challenge: byte
         )
     # As above: whatever the library stumbles over, it is not a valid signature.
     except Exception as error:
-        raise SignatureRefused(f"the signature is not valid: {error}") from error
+        raise errors.SignatureRefused(f"the signature is not valid: {error}") from error
 
 
 def check_trust(passkeys: Sequence[Passkey], passkey: Passkey) -> None:
@@ -408,12 +409,14 @@ def check_trust(passkeys: Sequence[Passkey], passkey: Passkey) -> None:
         by = passkey.confirmation.get("fingerprint")
         signer = next((each for each in earlier if each.fingerprint == by), None)
         if signer is None:
-            raise SignatureRefused(f"passkey {passkey.name!r} was confirmed by an unknown passkey")
+            raise errors.SignatureRefused(
+                f"passkey {passkey.name!r} was confirmed by an unknown passkey"
+            )
         check_stored(passkey.confirmation, signer, _confirmation_challenge(passkey))
         passkey = signer
     others = _confirming(passkeys[: passkeys.index(passkey)], passkey.registered_at)
     if others:
-        raise SignatureRefused(
+        raise errors.SignatureRefused(
             f"passkey {passkey.name!r} was added without being confirmed by {others[0].name!r}; "
             "if you did not do this, remove it"
         )
@@ -459,10 +462,12 @@ def _origin(sent: Proof) -> str:
         client_data = json.loads(_from_base64url(sent.reply["response"]["clientDataJSON"]))
         origin, foreign = client_data["origin"], client_data.get("crossOrigin", False)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise SignatureRefused("the reply of the authenticator is damaged") from error
+        raise errors.SignatureRefused("the reply of the authenticator is damaged") from error
     if origin not in sent.origins or foreign is not False:
         # Passkeys know hosts, not ports: another page of this machine could ask for a signature.
-        raise SignatureRefused(f"the signature was made on another page ({str(origin)[:100]!r})")
+        raise errors.SignatureRefused(
+            f"the signature was made on another page ({str(origin)[:100]!r})"
+        )
     return str(origin)
 
 
@@ -480,5 +485,5 @@ def _library() -> Any:
         import webauthn
     except ImportError as error:
         message = "passkeys need the extra 'passkeys'"
-        raise ConfigError(message, remedy=Install("passkeys")) from error
+        raise errors.ConfigError(message, remedy=Install("passkeys")) from error
     return webauthn

@@ -106,7 +106,11 @@ class AttemptEffects:
         """Runs a fan-out, each item in a scope of its own."""
         if fan.otherwise is not None:
             return self._request(self._composed, ctx, fan.key, map_checked, fan)
-        return self._request(self._keyed, ctx, fan.key, self._fan_out, fan)
+
+        def run(ctx: StepContext, identity: EffectId, fan: FanOutCall) -> Coroutine[Any, Any, Any]:
+            return FanOut(self, self._journal, ctx, fan, identity).run()
+
+        return self._request(self._keyed, ctx, fan.key, run, fan)
 
     def was_requested(self, ctx: StepContext, key: str) -> bool:
         """Whether the journal has a request with this key: the handler is being replayed."""
@@ -147,11 +151,6 @@ class AttemptEffects:
         """Performs a request that consists of keyed requests and is not recorded itself."""
         del self._not_awaited[token]
         return await work(self, ctx, request)
-
-    def _fan_out(
-        self, ctx: StepContext, identity: EffectId, fan: FanOutCall
-    ) -> Coroutine[Any, Any, Any]:
-        return FanOut(self, self._journal, ctx, fan, identity).run()
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, StepContext
@@ -86,7 +86,6 @@ ask at most {MOST_ROUNDS} times."""
 
 _TAG = re.compile(rf"</?{TAG}\b", re.IGNORECASE)
 _CHILDREN: Mapping[str, tuple[str, ...]] = {
-    "": (TAG,),
     TAG: ("question",),
     "question": ("text", "option"),
     "text": (),
@@ -117,15 +116,11 @@ def parse_questions(text: str) -> tuple[UserQuestion, ...] | None:
     """
     if _TAG.search(text) is None:
         return None
-    block = _Element("")
-    _parse(_whole_block(text), block)
-    root = block.children[0]
-    if not 1 <= len(root.children) <= MOST_QUESTIONS:
-        raise ValueError(f"it has {len(root.children)} questions; ask 1 to {MOST_QUESTIONS}")
+    root = _parse(_whole_block(text))
+    if not 1 <= len(root) <= MOST_QUESTIONS:
+        raise ValueError(f"it has {len(root)} questions; ask 1 to {MOST_QUESTIONS}")
     try:
-        questions = tuple(
-            _question(element, number) for number, element in enumerate(root.children, 1)
-        )
+        questions = tuple(_question(element, number) for number, element in enumerate(root, 1))
         check_headers(questions)
     except UsageError as error:
         raise ValueError(str(error)) from error
@@ -186,80 +181,53 @@ def _whole_block(text: str) -> str:
     return block
 
 
-@dataclass
-class _Element:
-    name: str
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    children: list[_Element] = field(default_factory=list)
-    text: str = ""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> _Element:
-        """Adds an element that begins inside this one; refuses one that does not belong here."""
-        where = f"<{self.name}>" if self.name else "the reply"
-        if name not in _CHILDREN[self.name]:
-            raise ValueError(f"{where} contains <{name:.40}>, which does not belong there")
-        unknown = [each for each in attributes if each not in _ATTRIBUTES.get(name, ())]
-        if unknown:
-            raise ValueError(f"<{name}> has the unknown attribute {unknown[0]:.40}")
-        child = _Element(name, attributes)
-        self.children.append(child)
-        return child
-
-    def add_text(self, text: str) -> None:
-        """Adds text; refuses it between elements."""
-        if _CHILDREN[self.name] and text.strip():
-            raise ValueError(
-                f"<{self.name}> contains text outside its elements: {text.strip():.40}"
-            )
-        self.text += text
-
-
-def _parse(block: str, document: _Element) -> None:
-    """Adds the elements of a block to a document."""
-    opened = [document]
-
-    def add_text(text: str) -> None:
-        opened[-1].add_text(text)
-
-    parser = expat.ParserCreate()
+def _parse(block: str) -> ElementTree.Element:
+    """Returns the root of a block that contains nothing but the elements of the format."""
+    # Comments, sections and everything by which XML could name or include other text begin so.
     # Without a document type there are no entities but the five of XML, so nothing can expand.
-    parser.StartDoctypeDeclHandler = _refuse("a document type")
-    parser.ProcessingInstructionHandler = _refuse("a processing instruction")
-    parser.StartCdataSectionHandler = _refuse("a CDATA section")
-    parser.CommentHandler = _refuse("a comment")
-    parser.StartElementHandler = lambda name, found: opened.append(opened[-1].start(name, found))
-    parser.EndElementHandler = lambda _name: opened.pop()
-    parser.CharacterDataHandler = add_text
+    if found := re.search(r"<[!?]", block):
+        what = block[found.start() : found.start() + 20]
+        raise ValueError(f"it contains {what!r}; write plain elements and text")
     try:
-        parser.Parse(block, True)
-    except expat.ExpatError as error:
+        root = ElementTree.fromstring(block)  # noqa: S314  # see above
+    except ElementTree.ParseError as error:
         raise ValueError(f"it is not well-formed XML: {error}") from error
     except UnicodeEncodeError as error:
         raise ValueError("it contains characters that are not Unicode text") from error
+    for element in root.iter():
+        _check_element(element)
+    return root
 
 
-def _refuse(what: str) -> Callable[..., None]:
-    def handler(*_details: Any) -> None:
-        raise ValueError(f"it contains {what}; write plain elements and text")
+def _check_element(element: ElementTree.Element) -> None:
+    name = element.tag
+    unknown = [each for each in element.attrib if each not in _ATTRIBUTES.get(name, ())]
+    if unknown:
+        raise ValueError(f"<{name}> has the unknown attribute {unknown[0]:.40}")
+    for child in element:
+        if child.tag not in _CHILDREN[name]:
+            raise ValueError(f"<{name}> contains <{child.tag:.40}>, which does not belong there")
+    texts = [element.text, *(child.tail for child in element)]
+    loose = "".join(filter(None, texts)).strip()
+    if _CHILDREN[name] and loose:
+        raise ValueError(f"<{name}> contains text outside its elements: {loose:.40}")
 
-    return handler
 
-
-def _question(element: _Element, number: int) -> UserQuestion:
+def _question(element: ElementTree.Element, number: int) -> UserQuestion:
     """Returns a question; raises `ValueError` or `UsageError` if it is not within the limits."""
     name = f"question {number}"
-    header = element.attributes.get("header", "").strip()
+    header = element.get("header", "").strip()
     if not 1 <= len(header) <= LONGEST_HEADER:
         raise ValueError(
             f"{name} has a header of {len(header)} characters; give it 1 to {LONGEST_HEADER}"
         )
-    several = element.attributes.get("multi_select", "false")
+    several = element.get("multi_select", "false")
     if several not in ("true", "false"):
         raise ValueError(f'multi_select of {name} is "true" or "false", not {several!r:.40}')
-    texts = [each.text.strip() for each in element.children if each.name == "text"]
+    texts = [(each.text or "").strip() for each in element.findall("text")]
     if len(texts) != 1 or not texts[0]:
         raise ValueError(f"{name} needs one <text> that is not empty")
-    options = [each for each in element.children if each.name == "option"]
+    options = element.findall("option")
     if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise ValueError(
             f"{name} has {len(options)} options; give it {FEWEST_OPTIONS} or {MOST_OPTIONS}"
@@ -267,9 +235,9 @@ def _question(element: _Element, number: int) -> UserQuestion:
     return UserQuestion(header, texts[0], tuple(map(_option, options)), several == "true")
 
 
-def _option(element: _Element) -> Option:
-    label = element.attributes.get("label", "").strip()
-    return Option(label, description=" ".join(element.text.split()))
+def _option(element: ElementTree.Element) -> Option:
+    label = element.get("label", "").strip()
+    return Option(label, description=" ".join((element.text or "").split()))
 
 
 # How much a sub-agent may return: its result goes into the context of others.
@@ -398,14 +366,8 @@ class Dispatch(HandlerObject):
 
     def describe(self) -> Any:
         """Returns what the sub-agent is asked."""
-        return {
-            "agent": str(self.agent),
-            "script": self.script,
-            "context_vars": dict(self.context_vars),
-            "free_form": self.free_form,
-            "supports_questions": self.supports_questions,
-            "for_each": self.for_each,
-        }
+        # Every field, so that one that is added later is part of the definition as well.
+        return {**vars(self), "agent": str(self.agent), "context_vars": dict(self.context_vars)}
 
 
 class _Item(NamedTuple):
@@ -491,7 +453,7 @@ class _Task:
 
     def _result(self, reply: Reply) -> Any:
         if not self.how.free_form:
-            return _verdict(self.step.id, reply.value, reply.text)
+            return _verdict(self.step.id, reply)
         if not self.how.supports_questions and _asks(reply.text):
             # Taken as text, it would complete a step whose work was never done.
             raise AgentBadOutput(
@@ -618,14 +580,24 @@ def _asks(text: str) -> bool:
         return False
 
 
-def _verdict(step: str, value: Any, text: str) -> dict[str, Any]:
+def _verdict(step: str, reply: Reply) -> dict[str, Any]:
     """Parses a verdict; anything else is bad output and never a pass."""
+    value = answered_object(step, reply)
+    if value.get("status") not in (PASS, FAIL):
+        problem = f'the answer to {step!r} has no status "pass" or "fail"'
+        raise AgentBadOutput(problem, answer=reply.text)
+    return {"status": value["status"], "notes": cut_return(str(value.get("notes", "")))}
+
+
+def answered_object(step: str, reply: Reply) -> dict[str, Any]:
+    """Returns the JSON object that an agent answered; raises `AgentBadOutput` for anything else."""
+    value = reply.value
     if value is None:
         try:
-            value = load(strip_code_fence(text))
+            value = load(strip_code_fence(reply.text))
         except NotJson as error:
             problem = f"the answer to {step!r} is not JSON: {error}"
-            raise AgentBadOutput(problem, answer=text) from error
-    if not isinstance(value, dict) or value.get("status") not in (PASS, FAIL):
-        raise AgentBadOutput(f'the answer to {step!r} has no status "pass" or "fail"', answer=text)
-    return {"status": value["status"], "notes": cut_return(str(value.get("notes", "")))}
+            raise AgentBadOutput(problem, answer=reply.text) from error
+    if not isinstance(value, dict):
+        raise AgentBadOutput(f"the answer to {step!r} is not a JSON object", answer=reply.text)
+    return value

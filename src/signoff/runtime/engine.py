@@ -16,32 +16,19 @@ from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any, Self
 
+from signoff import errors
 from signoff.core import events as ev
+from signoff.core import stop_reason
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.stop_reason import (
-    AnswersUnused,
-    Cancelled,
-    ProcessStopped,
-    StepError,
-    StopReason,
-)
 from signoff.core.workflow import Workflow
 from signoff.error_text import describe_error
-from signoff.errors import (
-    BadHandlerResult,
-    DefinitionChanged,
-    HandlerFailed,
-    InvalidAnswer,
-    RunBusy,
-    SignoffError,
-    UsageError,
-)
 from signoff.remedies import PassOption, Resume, ShowRun
+from signoff.runtime import store_port as port
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import check_prices
 from signoff.runtime.environment import Secrets
@@ -54,14 +41,6 @@ from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
-from signoff.runtime.store_port import (
-    DispatchToken,
-    InboxItem,
-    NewRun,
-    RunRow,
-    Store,
-    StoredRun,
-)
 from signoff.runtime.timeline import folded_state
 
 # Changes to a run that its user requests when it continues.
@@ -98,7 +77,11 @@ def record_switch(journal: RunJournal, switch: Mapping[str, str]) -> None:
 
 
 def record_changes(
-    store: Store, journal: RunJournal, row: RunRow, workflow: Workflow, changes: RunChanges
+    store: port.Store,
+    journal: RunJournal,
+    row: port.RunRow,
+    workflow: Workflow,
+    changes: RunChanges,
 ) -> None:
     """Records changes of a run that was taken; `row` is from before that."""
     if row.definition != workflow.digest:
@@ -122,7 +105,7 @@ class Engine:
 
     def __init__(
         self,
-        store: Store,
+        store: port.Store,
         *,
         agents: Mapping[str, Agent] = NO_AGENTS,
         clock: Clock | None = None,
@@ -195,7 +178,7 @@ class Engine:
         await check_prices(services, workflow, effective, switch or {})
         values |= prepared_params(workflow, values, services.performers.secrets)
         self._heartbeat.start()
-        new = NewRun(
+        new = port.NewRun(
             name=checked_name(name) if name is not None else fresh_name(workflow.name),
             workflow=workflow.name,
             target=target,
@@ -233,7 +216,7 @@ class Engine:
         adopt: bool = False,
         switch: Mapping[str, str] | None = None,
         params: Mapping[str, Any] | None = None,
-        token: DispatchToken | None = None,
+        token: port.DispatchToken | None = None,
     ) -> RunResult:
         """Resumes a run where it stopped and drives it on; a finished one returns its result.
 
@@ -264,18 +247,18 @@ class Engine:
         journal.release()
         await journal.durable()
 
-    async def fail(self, name: str, error: SignoffError) -> None:
+    async def fail(self, name: str, error: errors.SignoffError) -> None:
         """Records that a run cannot continue; a resume tries again."""
         journal = self._take(self._store.row(name))
         if journal.state.status not in FINAL:
-            why = StepError(journal.state.step or "", error_info(error))
+            why = stop_reason.StepError(journal.state.step or "", error_info(error))
             await _stop(journal, Status.FAILED, why)
 
     async def hold(self, name: str, why: str) -> None:
         """Records that a run rests until a human has done something outside of it."""
         journal = self._take(self._store.row(name))
         if journal.state.status not in FINAL:
-            await _stop(journal, Status.INTERRUPTED, ProcessStopped(why))
+            await _stop(journal, Status.INTERRUPTED, stop_reason.ProcessStopped(why))
 
     async def cancel(self, name: str, why: str = "") -> Status:
         """Cancels a run; returns after all its processes have ended."""
@@ -287,7 +270,7 @@ class Engine:
                 continue
             try:
                 journal = self._take(row)
-            except RunBusy:
+            except errors.RunBusy:
                 await self._ask_to_cancel(row, why, until)
                 continue
             if journal.state.status in FINAL:
@@ -295,7 +278,7 @@ class Engine:
                 return journal.state.status
             await end_processes(journal.state)
             journal.withdraw_items()
-            await _stop(journal, Status.CANCELLED, Cancelled(why))
+            await _stop(journal, Status.CANCELLED, stop_reason.Cancelled(why))
             return Status.CANCELLED
         return row.status
 
@@ -305,7 +288,7 @@ class Engine:
         Each can be resumed; with the status queued, a worker does that.
         """
         for runner in self._runners.values():
-            runner.stop(status, ProcessStopped(why))
+            runner.stop(status, stop_reason.ProcessStopped(why))
         return {*self._runners}
 
     # Working for others
@@ -316,15 +299,15 @@ class Engine:
         self._heartbeat.start(announce=False)
         return number
 
-    def claim(self, capabilities: Iterable[str], limit: int) -> list[RunRow]:
+    def claim(self, capabilities: Iterable[str], limit: int) -> list[port.RunRow]:
         """Returns runs that were handed over and now belong to this process; resume each."""
         return self._store.claim(self._owner, capabilities, is_alive, limit)
 
-    def store_late_replies(self, row: RunRow) -> None:
+    def store_late_replies(self, row: port.RunRow) -> None:
         """Stores replies that arrived here while the store could not be written."""
         self._services.late_replies.move_to(self._store, row.id)
 
-    def owns(self, row: RunRow) -> bool:
+    def owns(self, row: port.RunRow) -> bool:
         """Tells whether a run belongs to this process, as far as the store knows."""
         return row.owner == self._owner.id
 
@@ -338,10 +321,10 @@ class Engine:
 
     def _take_changed(
         self,
-        stored: StoredRun,
+        stored: port.StoredRun,
         workflow: Workflow,
         changes: RunChanges,
-        token: DispatchToken | None = None,
+        token: port.DispatchToken | None = None,
     ) -> RunJournal:
         """Takes a run that continues with some changes.
 
@@ -349,7 +332,7 @@ class Engine:
         """
         name = stored.row.name
         if name in self._tasks:
-            raise RunBusy(f"run {name!r} is already being driven by this process")
+            raise errors.RunBusy(f"run {name!r} is already being driven by this process")
         check_definition(stored.row, workflow, adopt=changes.adopt)
         if changes.params:
             workflow.correct(changes.params, folded_state(stored, self._store.blob))
@@ -359,7 +342,7 @@ class Engine:
     # Driving
 
     async def _drive(
-        self, workflow: Workflow, journal: RunJournal, inbox: Mapping[str, InboxItem]
+        self, workflow: Workflow, journal: RunJournal, inbox: Mapping[str, port.InboxItem]
     ) -> RunResult:
         services = self._services_for(workflow)
         while True:
@@ -379,13 +362,16 @@ class Engine:
             if _answered(inbox) <= previous:
                 # There is no new answer: the step ignores those it has, and would loop forever.
                 unused = tuple(sorted(_answered(inbox)))
-                why = AnswersUnused(journal.state.step or "", unused)
+                why = stop_reason.AnswersUnused(journal.state.step or "", unused)
                 await _stop(journal, Status.FAILED, why)
                 return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
 
     def _take(
-        self, row: RunRow, token: DispatchToken | None = None, loaded: StoredRun | None = None
+        self,
+        row: port.RunRow,
+        token: port.DispatchToken | None = None,
+        loaded: port.StoredRun | None = None,
     ) -> RunJournal:
         # From here on the store refuses commits of the previous owner, which have a lower fence.
         fence = self._store.take(row.id, self._owner, is_alive, token=token)
@@ -398,7 +384,7 @@ class Engine:
         journal.continue_from(stored, fence, self._store.blob)
         return journal
 
-    def _journal(self, name: str, new: NewRun | None = None) -> RunJournal:
+    def _journal(self, name: str, new: port.NewRun | None = None) -> RunJournal:
         secrets = self._services.performers.secrets
         journal = RunJournal(name, self._writer, self._clock, secrets, new)
         if self._services.observers:
@@ -406,7 +392,7 @@ class Engine:
             journal.notify = lambda seq, events: notify(Recorded(name, events, seq))
         return journal
 
-    def _live_items(self, name: str) -> dict[str, InboxItem]:
+    def _live_items(self, name: str) -> dict[str, port.InboxItem]:
         """Returns a run's open and answered requests, with defaults for passed deadlines."""
         items = {}
         now = self._clock.now()
@@ -415,7 +401,7 @@ class Engine:
                 form = decode(item.form, self._store.blob)
                 answer = json.dumps(default_answer(form))
                 # If a human has answered in the last moment, that answer counts.
-                with suppress(InvalidAnswer):
+                with suppress(errors.InvalidAnswer):
                     self._store.answer(item.id, answer, "deadline", now, item.digest)
                 item = self._store.item(item.id)
             items[item.effect] = item
@@ -430,32 +416,32 @@ class Engine:
     def _cancel_asked(self, run: str, why: str) -> None:
         runner = self._runners.get(run)
         if runner is not None:
-            runner.stop(Status.CANCELLED, Cancelled(why))
+            runner.stop(Status.CANCELLED, stop_reason.Cancelled(why))
 
-    async def _ask_to_cancel(self, row: RunRow, why: str, until: float) -> None:
+    async def _ask_to_cancel(self, row: port.RunRow, why: str, until: float) -> None:
         """Requests the process that drives a run to stop it, and waits a moment."""
         if row.cancel is None:
             self._store.ask_cancel(row.id, why)
         if time.monotonic() > until:
-            raise RunBusy(
+            raise errors.RunBusy(
                 f"run {row.name!r} was asked to stop, but its process has not done so yet",
                 remedy=ShowRun(row.name),
             )
         await asyncio.sleep(CANCEL_POLL_SECONDS)
 
 
-async def _stop(journal: RunJournal, status: Status, why: StopReason | None) -> None:
+async def _stop(journal: RunJournal, status: Status, why: stop_reason.StopReason | None) -> None:
     """Records that a run stopped, and gives up its lease."""
     journal.record(ev.RunStopped.because(status, why))
     journal.release()
     await journal.durable()
 
 
-def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:
+def _answered(inbox: Mapping[str, port.InboxItem]) -> Set[int]:
     return {item.id for item in inbox.values() if item.state == ItemState.ANSWERED}
 
 
-def ready_at(row: RunRow, items: Iterable[InboxItem], now: float) -> float | None:
+def ready_at(row: port.RunRow, items: Iterable[port.InboxItem], now: float) -> float | None:
     """Returns when a run began to wait for a worker; None if it did not wait for one.
 
     A run that a dead process left behind has no such time: when it died is unknown.
@@ -474,23 +460,23 @@ def ready_at(row: RunRow, items: Iterable[InboxItem], now: float) -> float | Non
             return None
 
 
-def check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
+def check_definition(row: port.RunRow, workflow: Workflow, *, adopt: bool) -> None:
     """Refuses to continue a run with a changed definition, unless the user adopts it."""
     name = row.name
     if row.definition != workflow.digest and not adopt:
         if workflow.name != row.workflow:
-            raise DefinitionChanged(
+            raise errors.DefinitionChanged(
                 f"run {name!r} belongs to workflow {row.workflow!r}, not to {workflow.name!r}; "
                 "to resume it with that one anyway, adopt it",
                 remedy=PassOption("adopt"),
             )
-        raise DefinitionChanged(
+        raise errors.DefinitionChanged(
             f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
             f"{workflow.name!r} is now {workflow.digest[:SHORT]}",
             remedy=Resume(name, adopt=True),
         )
     if row.step is not None and row.step not in workflow.steps:
-        raise DefinitionChanged(
+        raise errors.DefinitionChanged(
             f"run {name!r} is in step {row.step!r}, which {workflow.name!r} no longer has; "
             "restore that step, or start a new run"
         )
@@ -510,26 +496,26 @@ def prepared_params(
         return {}
     try:
         prepared: Any = workflow.prepare(params)
-    except SignoffError:
+    except errors.SignoffError:
         raise
     except Exception as error:
         # The author's own code may raise anything.
         what = f"preparing workflow {workflow.name!r} raised {describe_error(error)}"
-        raise HandlerFailed(what) from error
+        raise errors.HandlerFailed(what) from error
     if not isinstance(prepared, Mapping):
         kind = type(prepared).__name__
-        raise BadHandlerResult(
+        raise errors.BadHandlerResult(
             f"prepare of workflow {workflow.name!r} returned a {kind}, not a dict"
         )
     # A parameter that was left open, without a value of its own, may be prepared.
     if taken := sorted(name for name in prepared if params.get(name) is not None):
-        raise BadHandlerResult(
+        raise errors.BadHandlerResult(
             f"prepare of workflow {workflow.name!r} returned parameters that the run has already: "
             f"{', '.join(taken)}"
         )
     for name, value in prepared.items():
         if variable := secrets.name_in(value):
-            raise UsageError(
+            raise errors.UsageError(
                 f"{name} contains the value of {variable}, which would be stored; take it out"
             )
     return dict(prepared)

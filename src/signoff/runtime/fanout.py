@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff import errors
 from signoff.core import events as ev
+from signoff.core import transitions as rules
 from signoff.core.checked import Checked, CheckedCall, Otherwise
 from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
 from signoff.core.correction import corrected
@@ -28,20 +29,7 @@ from signoff.core.fold import answers_in, item_scope
 from signoff.core.frozen import freeze, thaw
 from signoff.core.one_line import cut
 from signoff.core.stop_reason import AnswerPending
-from signoff.core.transitions import (
-    Chosen,
-    FellShort,
-    GiveUp,
-    Raised,
-    RequestDecision,
-    RequestPosition,
-    Retry,
-    Wait,
-    decide_request,
-    with_remark,
-)
 from signoff.error_text import describe_error, error_message
-from signoff.errors import AgentBadOutput, UsageError
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
@@ -191,10 +179,11 @@ class FanOut:
         if self._used(scope) > self.fan.retries:
             # It had used its retries before the run stopped because of another item.
             return self._failure(state.item_failures[scope][-1], index, scope)
+        first = self.fan.feedback[index] if self.fan.feedback else self.ctx.feedback
         while True:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
-            feedback = earlier[-1] if earlier else self._first_feedback(index)
+            feedback = earlier[-1] if earlier else first
             answers = answers_in(state, item_scope(scope, attempt - 1)) if earlier else {}
             in_scope, number = item_scope(scope, attempt), self.fan.tried + attempt
             ctx = self.ctx.in_item(in_scope, number, feedback, answers)
@@ -213,9 +202,13 @@ class FanOut:
                 turn.release()
                 problem, fresh = _error_text(error), isinstance(error, FELL_SHORT)
                 self.journal.record(ev.ItemFailed(scope, problem, fresh))
-                position = RequestPosition(self._used(scope), self.fan.retries)
-                fact = FellShort(problem) if fresh else Raised(error_info(error, ctx.step_id))
-                if isinstance(decide_request(position, fact), GiveUp):
+                position = rules.RequestPosition(self._used(scope), self.fan.retries)
+                fact = (
+                    rules.FellShort(problem)
+                    if fresh
+                    else rules.Raised(error_info(error, ctx.step_id))
+                )
+                if isinstance(rules.decide_request(position, fact), rules.GiveUp):
                     return Failure(problem, index, number)
 
     def _failure(self, problem: str, index: int, scope: str) -> Failure:
@@ -223,9 +216,6 @@ class FanOut:
         failures = len(self.journal.state.item_failures.get(scope, ()))
         # An attempt that could not be judged is not recorded with the others.
         return Failure(problem, index, self.fan.tried + max(failures, 1))
-
-    def _first_feedback(self, index: int) -> str | None:
-        return self.fan.feedback[index] if self.fan.feedback else self.ctx.feedback
 
     def _used(self, scope: str) -> int:
         """Returns how many attempts of an item count as used; a resume forgives earlier ones."""
@@ -277,7 +267,7 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
         try:
             reply = await port.perform(ctx, effect)
             return Checked(call.read(reply), sent_back=sent_back)
-        except AgentBadOutput as error:
+        except errors.AgentBadOutput as error:
             bad = error
             beginning = reply.text if reply is not None else error.partial
             reply = reply or Reply(error.answer)
@@ -285,12 +275,12 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
         if call.salvage is not None and bad.value is None:
             wrong = (*wrong, *call.salvage(beginning or reply.text))
         last: Checked[Any] = Checked(bad.value, wrong, sent_back, reply=reply)
-        fact = FellShort(str(bad), usable=bad.usable)
-        tried = RequestPosition(attempt, call.retries)
+        fact = rules.FellShort(str(bad), usable=bad.usable)
+        tried = rules.RequestPosition(attempt, call.retries)
         decision, last = await _decide(ctx, call.otherwise, last, tried, fact)
-        if isinstance(decision, GiveUp):
+        if isinstance(decision, rules.GiveUp):
             raise bad
-        if not isinstance(decision, Retry):
+        if not isinstance(decision, rules.Retry):
             return last
         # A retry that a human chose comes with as many automatic retries as the first call had.
         attempt = 1 if decision.by_human else attempt + 1
@@ -323,12 +313,12 @@ async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> li
             return results
         last = Checked(results, tuple(failure.error for failure in failures))
         # The items have used up their retries, so only the human can grant another round.
-        fact = FellShort("; ".join(last.problems))
-        decision, last = await _decide(ctx, fan.otherwise, last, RequestPosition(1, 0), fact)
-        if not isinstance(decision, Retry):
+        fact = rules.FellShort("; ".join(last.problems))
+        decision, last = await _decide(ctx, fan.otherwise, last, rules.RequestPosition(1, 0), fact)
+        if not isinstance(decision, rules.Retry):
             return results
         remaining = [failure.index for failure in failures]
-        feedback = tuple(with_remark(each, decision.feedback) for each in last.problems)
+        feedback = tuple(rules.with_remark(each, decision.feedback) for each in last.problems)
         tried += fan.retries + 1
 
 
@@ -336,23 +326,23 @@ async def _decide(
     ctx: StepContext,
     otherwise: Otherwise[T] | None,
     last: Checked[T],
-    position: RequestPosition,
-    fact: FellShort,
-) -> tuple[RequestDecision, Checked[T]]:
+    position: rules.RequestPosition,
+    fact: rules.FellShort,
+) -> tuple[rules.RequestDecision, Checked[T]]:
     """Returns the decision about a bad answer, after asking the human if the rules say so."""
     if otherwise is None:
-        return decide_request(position, fact), last
+        return rules.decide_request(position, fact), last
     request = otherwise.request(last)
     if not request.labels:
-        raise UsageError("otherwise= takes a Choice, or an Otherwise that returns one")
+        raise errors.UsageError("otherwise= takes a Choice, or an Otherwise that returns one")
     position = position._replace(options=request.labels)
-    decision = decide_request(position, fact)
-    if not isinstance(decision, Wait):
+    decision = rules.decide_request(position, fact)
+    if not isinstance(decision, rules.Wait):
         return decision, last
     if last.reply is not None:
         # Nobody decides about an answer that they cannot see.
         reply = cut(last.reply.text) or None
         request = replace(request, shown={**request.shown, "reply": reply})
     answer = await ctx.wait(request, key=otherwise.key)
-    chosen = Chosen(answer.value, answer.text)
-    return decide_request(position, chosen), replace(last, answer=answer)
+    chosen = rules.Chosen(answer.value, answer.text)
+    return rules.decide_request(position, chosen), replace(last, answer=answer)

@@ -16,17 +16,16 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from signoff.core.args import Arg, Param, bind, describe_param, placeholder
-from signoff.core.context import Chance, EffectPort, StepContext
+from signoff.core.context import EffectPort, StepContext
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
-from signoff.core.spend import Spend
 from signoff.core.step import ITERATION, WORKER, Condition, HandlerObject, StepDef
 from signoff.core.step_output import reported
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import unmet
 from signoff.errors import AgentBadOutput
-from signoff.runtime.dispatch import PROJECT, about_attempt, feedback_parts
+from signoff.runtime.dispatch import PROJECT, about_attempt, answered_object, feedback_parts
 from signoff.runtime.suspension import Suspension, cause_of
 
 # Gives the instructions of a step to a worker, and reads what the worker reports.
@@ -147,7 +146,7 @@ class Worker:
             if problems := _unfilled({RESULT: reply.text.strip()}, {}):
                 raise AgentBadOutput("", *problems, answer=reply.text)
             return reply.text, {}
-        value = _parsed(self.step.id, reply)
+        value = answered_object(self.step.id, reply)
         given = {name: each for name, each in value.items() if each is not None}
         problems = _unfilled(given, self.params)
         if not isinstance(given.get(RESULT), str):
@@ -189,19 +188,6 @@ def _unfilled(given: Mapping[str, Any], params: Mapping[str, Param]) -> list[str
         for name, value in given.items()
         if value == forms.get(name)
     ]
-
-
-def _parsed(step: str, reply: Reply) -> dict[str, Any]:
-    value = reply.value
-    if value is None:
-        try:
-            value = json.loads(reply.text)
-        except (ValueError, RecursionError) as error:
-            problem = f"the answer to {step!r} is not JSON: {error}"
-            raise AgentBadOutput(problem, answer=reply.text) from error
-    if not isinstance(value, dict):
-        raise AgentBadOutput(f"the answer to {step!r} is not a JSON object", answer=reply.text)
-    return value
 
 
 def _schema(params: Mapping[str, Param]) -> dict[str, Any]:
@@ -417,44 +403,29 @@ class FromThread:
     """The effect port for a handler that runs in a thread."""
 
     def __init__(self, port: EffectPort, loop: asyncio.AbstractEventLoop) -> None:
-        self._port = port
         self._loop = loop
         # These only build an awaitable. An ordinary function may return it, and it is then awaited
         # on the loop.
         self.perform, self.ask_checked = port.perform, port.ask_checked
         self.map, self.park = port.map, port.park
         self.before_plain_code = port.before_plain_code
+        # These look into the journal or add to it, so the loop does it while the thread waits.
+        self.was_requested = partial(self._on_loop, port.was_requested)
+        self.now, self.random = (
+            partial(self._on_loop, port.now),
+            partial(self._on_loop, port.random),
+        )
+        self.spend = partial(self._on_loop, port.spend)
+        self.progress = partial(self._on_loop, port.progress)
+        self.log = partial(self._on_loop, port.log)
 
-    def was_requested(self, ctx: StepContext, key: str) -> bool:
-        """Whether the journal has a request with this key: the handler is being replayed."""
-        return self._on_loop(lambda: self._port.was_requested(ctx, key))
-
-    def now(self, ctx: StepContext) -> float:
-        """Returns the time, the same on every replay."""
-        return self._on_loop(lambda: self._port.now(ctx))
-
-    def random(self, ctx: StepContext) -> Chance:
-        """Returns a random number generator that yields the same on every replay."""
-        return self._on_loop(lambda: self._port.random(ctx))
-
-    def spend(self) -> Spend:
-        """Returns what the run has cost so far."""
-        return self._on_loop(self._port.spend)
-
-    def progress(self, ctx: StepContext, message: str) -> None:
-        """Passes a message on to the observers."""
-        self._on_loop(lambda: self._port.progress(ctx, message))
-
-    def log(self, ctx: StepContext, text: str) -> None:
-        """Records a line of the run's log."""
-        self._on_loop(lambda: self._port.log(ctx, text))
-
-    def _on_loop(self, call: Callable[[], T]) -> T:
+    def _on_loop(self, call: Callable[..., T], *arguments: Any) -> T:
         if loop_here() is self._loop:
             # The loop awaits what the function returned. Waiting for the loop here would deadlock.
-            return call()
+            return call(*arguments)
         done: Future[T] = Future()
-        self._loop.call_soon_threadsafe(lambda: _settle(done, *_outcome(call)))
+        work = partial(call, *arguments)
+        self._loop.call_soon_threadsafe(lambda: _settle(done, *_outcome(work)))
         return done.result()
 
 

@@ -19,33 +19,16 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 
+from signoff import errors
 from signoff.core import events as ev
 from signoff.core.codec import Blobs, encode
 from signoff.core.fold import evolve, state_to_json
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
-from signoff.errors import (
-    BadHandlerResult,
-    EngineError,
-    LeaseLost,
-    NameTaken,
-    SignoffError,
-    StoreBusy,
-    StoreError,
-    WriteFailed,
-)
 from signoff.remedies import Resume
+from signoff.runtime import store_port as port
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock
-from signoff.runtime.store_port import (
-    Commit,
-    CommitResult,
-    NewItem,
-    NewRun,
-    RunId,
-    Store,
-    StoredRun,
-)
 from signoff.runtime.timeline import folded_state
 
 Rescue = Callable[[], None]
@@ -69,13 +52,13 @@ class RunJournal:
         writer: GroupWriter,
         clock: Clock,
         secrets: Secrets,
-        new: NewRun | None = None,
+        new: port.NewRun | None = None,
     ) -> None:
         self.name = name
         self.state = RunState()
-        self.run = RunId(0)
+        self.run = port.RunId(0)
         self.secrets = secrets
-        self.error: SignoffError | None = None
+        self.error: errors.SignoffError | None = None
         """Why nothing more can be recorded; the runner then stops."""
         self.wake = False
         """Whether an answer arrived just when the run was about to wait."""
@@ -90,7 +73,7 @@ class RunJournal:
         """Events for the next commit, as values and as texts."""
         self._committing: list[tuple[ev.Event, str, Rescue | None]] = []
         self._blobs: Blobs = {}
-        self.opened: list[NewItem] = []
+        self.opened: list[port.NewItem] = []
         """Requests to humans that the next commit opens."""
         self.used: list[int] = []
         """Requests whose answers the next commit consumes."""
@@ -102,7 +85,7 @@ class RunJournal:
         self._handed_over = 0
         self._safe = 0
         """These three count the events that were recorded, passed to the writer, and committed."""
-        self._last_step = 0
+        self.last_step = 0
         """The number of the event that ended the last step."""
         self._since_checkpoint = 0
         self._item_bytes = 0
@@ -130,7 +113,7 @@ class RunJournal:
         self._queued.append((event, text, rescue))
         self._recorded += 1
         if type(event) is ev.StepFinished:
-            self._last_step = self._recorded
+            self.last_step = self._recorded
             self._item_bytes = 0
         elif type(event) is ev.ItemFinished:
             self._item_bytes += len(text)
@@ -147,12 +130,12 @@ class RunJournal:
     def refuse_secrets(self, result: object, step: str) -> None:
         """Raises `BadHandlerResult` for a result that contains a secret."""
         if variable := self.secrets.name_in(result):
-            raise BadHandlerResult(
+            raise errors.BadHandlerResult(
                 f"step {step!r} returned the value of {variable}, and results are stored; "
                 "leave it out"
             )
 
-    def continue_from(self, stored: StoredRun, fence: int, blob: Callable[[str], str]) -> None:
+    def continue_from(self, stored: port.StoredRun, fence: int, blob: Callable[[str], str]) -> None:
         """Continues a stored run under a new fence."""
         self.state = folded_state(stored, blob)
         self.run, self._head, self._fence = stored.row.id, stored.row.head, fence
@@ -179,25 +162,19 @@ class RunJournal:
         It waits for one event and not for later ones of its siblings: otherwise the calls of a
         fan-out would start one after the other.
         """
-        await self._reached(self._recorded if number is None else number)
-
-    async def step_durable(self) -> None:
-        """Returns when the end of the last step is committed; later events may not be yet."""
-        await self._reached(self._last_step)
-
-    async def _reached(self, number: int) -> None:
-        while self.error is None and self._safe < number:
+        last = self._recorded if number is None else number
+        while self.error is None and self._safe < last:
             await self._writer.commit()
         if self.error is not None:
             raise self.error
 
     # Called by the writer
 
-    def take_commit(self) -> Commit:
+    def take_commit(self) -> port.Commit:
         """Returns everything queued as one commit, and starts a new queue."""
         state = self.state
         events = f"[{','.join([text for _, text, _ in self._queued])}]"
-        commit = Commit(
+        commit = port.Commit(
             run=self.run,
             fence=self._fence,
             head=self._head,
@@ -232,7 +209,7 @@ class RunJournal:
         self._withdraw_all = self._release = False
         return commit
 
-    def settle(self, result: CommitResult) -> None:
+    def settle(self, result: port.CommitResult) -> None:
         """Processes the store's result for the commit that was taken last."""
         if not result.accepted:
             self.fail(self._refusal())
@@ -247,19 +224,21 @@ class RunJournal:
         if self.notify is not None:
             self.notify(self._head, [event for event, _, _ in committed])
 
-    def _refusal(self) -> SignoffError:
+    def _refusal(self) -> errors.SignoffError:
         if self._new is None:
-            return LeaseLost(f"another process has taken over run {self.name!r}; this one stops")
+            return errors.LeaseLost(
+                f"another process has taken over run {self.name!r}; this one stops"
+            )
         problem = f"run {self.name!r} already exists; choose another name"
-        return NameTaken(problem, remedy=Resume(self.name))
+        return errors.NameTaken(problem, remedy=Resume(self.name))
 
-    def fail(self, error: SignoffError) -> None:
+    def fail(self, error: errors.SignoffError) -> None:
         """Stops the journal: nothing more can be recorded.
 
         A run that is lost stays lost, whatever else fails: replies in memory would help only a
         process that continues the run, and this one does not.
         """
-        if not isinstance(self.error, LeaseLost):
+        if not isinstance(self.error, errors.LeaseLost):
             self.error = self._with_remedy(error)
         lost = [*self._committing, *self._queued]
         self._committing, self._queued = [], []
@@ -267,8 +246,8 @@ class RunJournal:
             if rescue is not None:
                 rescue()
 
-    def _with_remedy(self, error: SignoffError) -> SignoffError:
-        if not isinstance(error, StoreError) or error.remedies or self._new is not None:
+    def _with_remedy(self, error: errors.SignoffError) -> errors.SignoffError:
+        if not isinstance(error, errors.StoreError) or error.remedies or self._new is not None:
             return error
         # A copy, because the runs of a transaction share the error.
         own = copy(error)
@@ -277,7 +256,7 @@ class RunJournal:
         return own
 
 
-def unchanged(store: Store, loaded: StoredRun, fence: int) -> StoredRun:
+def unchanged(store: port.Store, loaded: port.StoredRun, fence: int) -> port.StoredRun:
     """Returns a run that was loaded before it was taken; loads it again if it has changed since.
 
     A run without an owner does not change until it is taken, and its new fence shows whether only
@@ -321,7 +300,7 @@ next tick, and the handler's next request can then share the commit."""
 class GroupWriter:
     """Commits the journals of all runs of a process together."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: port.Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._dirty: dict[RunJournal, None] = {}
@@ -329,7 +308,7 @@ class GroupWriter:
         self._scheduled = False
         self._ticks = 0
         self._threaded = 0
-        self._thread: asyncio.Future[list[CommitResult]] | None = None
+        self._thread: asyncio.Future[list[port.CommitResult]] | None = None
         self._led = False
         """Whether a caller of `commit` is about to commit at the end of this tick."""
 
@@ -394,7 +373,7 @@ class GroupWriter:
         batch = list(self._dirty)
         self._dirty.clear()
         self._ticks = 0
-        commits: list[Commit] = []
+        commits: list[port.Commit] = []
         try:
             commits.extend(journal.take_commit() for journal in batch)
             if self._threaded > 0:
@@ -403,7 +382,7 @@ class GroupWriter:
                 return
             started = self._clock.monotonic()
             results = self._store.commit(commits, wait=False)
-        except StoreBusy:
+        except errors.StoreBusy:
             self._threaded = THREADED_COMMITS
             self._start_thread(batch, commits)
             return
@@ -411,20 +390,22 @@ class GroupWriter:
             self._settle(batch, _as_signoff_error(error))
             return
         except BaseException:
-            self._settle(batch, WriteFailed("the program ended during a write; resume the run"))
+            self._settle(
+                batch, errors.WriteFailed("the program ended during a write; resume the run")
+            )
             raise
         if self._clock.monotonic() - started > SLOW_SECONDS:
             self._threaded = THREADED_COMMITS
         self._settle(batch, results)
 
-    def _start_thread(self, batch: list[RunJournal], commits: list[Commit]) -> None:
+    def _start_thread(self, batch: list[RunJournal], commits: list[port.Commit]) -> None:
         # Not a task: a task that is cancelled before its first step would never call back, and
         # the runs that wait for this commit would hang.
         self._thread = asyncio.get_running_loop().run_in_executor(None, self._store.commit, commits)
         self._thread.add_done_callback(partial(self._thread_ended, batch))
 
     def _thread_ended(
-        self, batch: list[RunJournal], commit: asyncio.Future[list[CommitResult]]
+        self, batch: list[RunJournal], commit: asyncio.Future[list[port.CommitResult]]
     ) -> None:
         self._thread = None
         error = commit.exception()
@@ -434,14 +415,14 @@ class GroupWriter:
             asyncio.get_running_loop().call_soon(self._tick)
 
     def _settle(
-        self, batch: list[RunJournal], outcome: Sequence[CommitResult] | SignoffError
+        self, batch: list[RunJournal], outcome: Sequence[port.CommitResult] | errors.SignoffError
     ) -> None:
-        if isinstance(outcome, SignoffError):
+        if isinstance(outcome, errors.SignoffError):
             for journal in batch:
                 journal.fail(outcome)
         elif len(outcome) != len(batch):
             for journal in batch:
-                journal.fail(WriteFailed("the store did not answer for every commit"))
+                journal.fail(errors.WriteFailed("the store did not answer for every commit"))
         else:
             for journal, result in zip(batch, outcome, strict=True):
                 journal.settle(result)
@@ -451,10 +432,10 @@ class GroupWriter:
                 waiter.set_result(None)
 
 
-def _as_signoff_error(error: BaseException) -> SignoffError:
+def _as_signoff_error(error: BaseException) -> errors.SignoffError:
     """Returns the error that runs get; anything but a `SignoffError` is a bug in the store."""
-    if isinstance(error, SignoffError):
+    if isinstance(error, errors.SignoffError):
         return error
-    bug = EngineError(f"the store failed unexpectedly with {type(error).__name__}: {error}")
+    bug = errors.EngineError(f"the store failed unexpectedly with {type(error).__name__}: {error}")
     bug.__cause__ = error
     return bug

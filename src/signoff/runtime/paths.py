@@ -166,14 +166,9 @@ def checked_name(name: str) -> str:
         raise InvalidRunName(f"{name!r} is not a valid run name: it means the newest run")
     if _NAME.fullmatch(name):
         return name
-    if len(name) > LONGEST and _NAME.fullmatch(name[:LONGEST]):
-        raise InvalidRunName(
-            f"'{name[:20]}...' is not a valid run name: it has {len(name)} characters, and at "
-            f"most {LONGEST} are allowed"
-        )
     raise InvalidRunName(
-        f"{name!r} is not a valid run name; use letters (A-Z, a-z), digits, '.', '_' and '-', "
-        "starting with a letter or digit"
+        f"{name!r:.120} is not a valid run name; use at most {LONGEST} letters (A-Z, a-z), digits, "
+        "'.', '_' and '-', starting with a letter or digit"
     )
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import shutil
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -19,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,45 +38,34 @@ from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.documents.regular_files import (
     create_private,
-    make_private_folder,
     make_private_folders,
     read_regular,
     translate_write_errors,
 )
 from signoff.error_text import describe_error
 from signoff.errors import AgentBadOutput, UnsafePath
+from signoff.runtime import ports
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.paths import check_path, path_from, read_text, safe_path
-from signoff.runtime.ports import (
-    Agent,
-    Call,
-    Capabilities,
-    FilePort,
-    Slot,
-    capabilities_for,
-    capabilities_of,
-)
 from signoff.runtime.process import call_mark, run_process
 from signoff.runtime.project_files import conflict_text, replace_files
 from signoff.runtime.scratch import scratch_folder
 
 # Lets an agent work on a copy: texts are written to a new folder and read back from it.
 #
-# Nothing else is touched, so a call that was lost is simply repeated. The folder is outside the
-# run's own, and the agent may do anything to it: a file it deleted is left out of the reply, and
-# one it replaced by a link or a pipe is refused.
+# Nothing else is touched, so a call that was lost is simply repeated. The folder is a temporary one
+# outside the run's own, and the agent may do anything to it: a file it deleted is left out of the
+# reply, and one it replaced by a link or a pipe is refused.
 
 
 LARGEST_BYTES = 64_000_000
 """A file that grew beyond this is an error, not an edit."""
 
 
-async def ask_on_copy(
-    agent: Agent, request: AgentRequest, call: Call, files: FilePort | None
-) -> Reply:
+async def ask_on_copy(agent: ports.Agent, request: AgentRequest, call: ports.Call) -> Reply:
     """Asks an agent that works on copies of some texts, and returns them with its reply."""
-    with _folder(call, files) as folder:
+    with scratch_folder() as folder:
         _lay_out(folder, request.files)
         reply = await agent.ask(
             replace(request, files={}, workspace=str(folder), copied=True), call
@@ -89,48 +76,6 @@ async def ask_on_copy(
             with_usage(error, reply.usage)
             raise
     return replace(reply, contents=contents)
-
-
-@contextmanager
-def _folder(call: Call, files: FilePort | None) -> Iterator[Path]:
-    if files is None:
-        with scratch_folder() as scratch:
-            yield scratch
-        return
-    name = _name(call)
-    folder = files.working_copies(call.run) / f"{name}-{call.attempt}"
-    # Earlier attempts at the same call left theirs if their process died.
-    for old in folder.parent.glob(f"{name}-*"):
-        _remove(old)
-    try:
-        _make(folder)
-        yield folder.resolve()
-    finally:
-        _remove(folder)
-        for parent in (folder.parent, folder.parent.parent):
-            with suppress(OSError):  # Another call may be working in there.
-                parent.rmdir()
-
-
-def _name(call: Call) -> str:
-    """Names a copy: readable for humans, and unique by the call's key."""
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", f"{call.step}-{call.effect}").strip("-")
-    return f"{plain[:60]}-{call.idempotency_key[:8]}"
-
-
-def _remove(folder: Path) -> None:
-    """Removes a working copy; of one that became a link, only the link and not its target."""
-    if folder.is_symlink():
-        folder.unlink()
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make(folder: Path) -> None:
-    """Creates a new folder and its missing parents, readable by the owner only."""
-    with translate_write_errors(folder):
-        make_private_folders(folder.parent)
-        make_private_folder(folder)
 
 
 def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
@@ -199,17 +144,17 @@ def _text_answer(effect: Effect, error: errors.SignoffError) -> Reply:
 class Performers:
     """Performs effects in this process, each kind with its own method."""
 
-    agents: Mapping[str, Agent]
+    agents: Mapping[str, ports.Agent]
     roles: Mapping[str, str]
     """The agent for each role."""
-    files: FilePort | None
+    files: ports.FilePort | None
     """Where a run's files are; None if this engine has none."""
     pass_env: Sequence[str]
     """Environment variables that every command gets in addition to the ordinary ones."""
     secrets: Secrets
     """Values that are removed from replies, output and errors."""
 
-    async def perform(self, effect: Effect, call: Call) -> Performed:
+    async def perform(self, effect: Effect, call: ports.Call) -> Performed:
         """Performs an effect; raises `AgentError` or `CommandFailed`. Known secrets are hidden."""
         stream = HidingStream(self.secrets, call.emit)
         try:
@@ -278,31 +223,31 @@ class Performers:
         """Tells whether a name is an agent's, or a role that has an agent."""
         return self.agent_for(name) in self.agents
 
-    def capabilities(self, name: str) -> Capabilities:
+    def capabilities(self, name: str) -> ports.Capabilities:
         """Returns what an agent declares, by its name or a role's; the defaults if it is none."""
-        return capabilities_of(self.agents.get(self.agent_for(name)))
+        return ports.capabilities_of(self.agents.get(self.agent_for(name)))
 
     def answered_by_human(self, name: str) -> bool:
         """Tells whether an agent's answers come through the inbox."""
-        return capabilities_of(self.agent(name)).answered_by_human
+        return ports.capabilities_of(self.agent(name)).answered_by_human
 
     async def reports_price(self, agent: str, model: str | None) -> bool:
         """Tells whether a call's cost will be known; without a declaration, it is assumed."""
         try:
-            declared = await capabilities_for(self.agents.get(self.agent_for(agent)), model)
+            declared = await ports.capabilities_for(self.agents.get(self.agent_for(agent)), model)
         except errors.AgentError:
             # The agent is not available, and the call itself fails with a better message.
             return True
         return declared.reports_price is not False
 
-    def agent(self, name: str) -> Agent:
+    def agent(self, name: str) -> ports.Agent:
         """Returns an agent by its name or a role's; raises `UnknownName`."""
         agent = self.agents.get(self.agent_for(name))
         if agent is None:
             raise errors.UnknownName("agent", name, [*self.agents, *self.roles])
         return agent
 
-    async def _ask(self, effect: Effect, call: Call) -> Performed:
+    async def _ask(self, effect: Effect, call: ports.Call) -> Performed:
         payload = dict(effect.payload)
         name = payload.pop("agent")
         if payload.get("workspace") is not None:
@@ -311,7 +256,7 @@ class Performers:
         if self.files is not None:
             call = call._replace(directory=str(self.files.folder(call.run)))
         try:
-            can = capabilities_of(agent)
+            can = ports.capabilities_of(agent)
             asked = AgentRequest(**payload, stated=effect.stated)
             request = asked.held(json_schema=can.json_schema)
             if effect.timeout is None:
@@ -333,13 +278,15 @@ class Performers:
             reply = replace(reply, usage=reply.usage.cleaned())
         return reply.to_json(), reply.usage
 
-    def _reply(self, agent: Agent, request: AgentRequest, call: Call) -> Awaitable[Reply]:
+    def _reply(
+        self, agent: ports.Agent, request: AgentRequest, call: ports.Call
+    ) -> Awaitable[Reply]:
         if not request.files:
             return agent.ask(request, call)
-        return ask_on_copy(agent, request, call, self.files)
+        return ask_on_copy(agent, request, call)
 
     async def _reply_in_time(
-        self, agent: Agent, request: AgentRequest, call: Call, seconds: float
+        self, agent: ports.Agent, request: AgentRequest, call: ports.Call, seconds: float
     ) -> Reply:
         # Agents may time out by themselves, and only our own clock means `AgentTimeout`.
         clock = asyncio.timeout(seconds)
@@ -352,7 +299,7 @@ class Performers:
                 raise errors.AgentTransient(f"the agent timed out by itself: {error}") from error
             raise errors.AgentTimeout(f"no answer within {seconds:g} seconds") from None
 
-    async def _command(self, effect: Effect, call: Call) -> Performed:
+    async def _command(self, effect: Effect, call: ports.Call) -> Performed:
         payload = effect.payload
         pass_env = [*self.pass_env, *payload.get("pass_env", ())]
         result = await run_process(
@@ -367,13 +314,13 @@ class Performers:
         )
         return asdict(result), None
 
-    async def _write(self, effect: Effect, call: Call) -> Performed:
+    async def _write(self, effect: Effect, call: ports.Call) -> Performed:
         path, text = effect.payload["path"], effect.payload["text"]
         if self.files is not None:
             self.files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
 
-    async def _replace(self, effect: Effect, _call: Call) -> Performed:
+    async def _replace(self, effect: Effect, _call: ports.Call) -> Performed:
         payload = effect.payload
         reply = replace_files(Path(payload["root"]), payload["files"], payload["expected"])
         if reply["conflicts"] and payload.get("strict"):
@@ -381,7 +328,7 @@ class Performers:
             raise errors.FilesChanged(conflict_text(reply["conflicts"]))
         return dict(reply), None
 
-    async def _read(self, effect: Effect, call: Call) -> Performed:
+    async def _read(self, effect: Effect, call: ports.Call) -> Performed:
         path = effect.payload["path"]
         file = read_text(self.files, self.secrets, call.run, path) if self.files else None
         if file is None and not effect.payload.get("missing_ok"):
@@ -400,7 +347,7 @@ _PERFORMERS = {
 
 @asynccontextmanager
 async def _untimed(
-    slot: Slot, clock: asyncio.Timeout, seconds: float, agent: str
+    slot: ports.Slot, clock: asyncio.Timeout, seconds: float, agent: str
 ) -> AsyncIterator[None]:
     """Holds a slot of another agent; waiting for it does not count against the timeout."""
     clock.reschedule(None)

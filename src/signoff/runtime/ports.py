@@ -29,15 +29,12 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Returns seconds since 1970."""
-        ...
 
     def monotonic(self) -> float:
         """Returns seconds that only ever grow."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Returns after that many seconds."""
-        ...
 
 
 Slot = Callable[[str], AbstractAsyncContextManager[None]]
@@ -138,7 +135,6 @@ class Agent(Protocol):
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Answers, or raises one of the `AgentError` family."""
-        ...
 
 
 class ModelChoice(StrEnum):
@@ -211,7 +207,6 @@ class ModelDependent(Protocol):
 
     async def capabilities_for(self, model: str | None) -> Capabilities:
         """Returns what it can do with a model; None means its default model."""
-        ...
 
 
 def capabilities_of(agent: object) -> Capabilities:
@@ -266,7 +261,6 @@ class Observer(Protocol):
 
     def notice(self, notice: Notice) -> None:
         """Takes one notice, quickly."""
-        ...
 
 
 @runtime_checkable
@@ -275,7 +269,6 @@ class ClosableObserver(Observer, Protocol):
 
     def close(self) -> None:
         """Finishes its work; it is cut off if that takes too long."""
-        ...
 
 
 class FilePort(Protocol):
@@ -283,22 +276,15 @@ class FilePort(Protocol):
 
     def write(self, run: str, path: str, text: str) -> None:
         """Writes a file of a run, atomically; raises `UnsafePath`."""
-        ...
 
     def read(self, run: str, path: str) -> bytes | None:
         """Returns what a file of a run holds; None when there is none.
 
         Raises `UnsafePath`, or `UnreadableFile` for anything but a regular file of a sensible size.
         """
-        ...
 
     def folder(self, run: str) -> Path:
         """Returns the absolute folder of a run's files."""
-        ...
-
-    def working_copies(self, run: str) -> Path:
-        """Returns the folder for a run's working copies, outside the run's own folder."""
-        ...
 
 
 NO_AGENTS: Mapping[str, Agent] = {}
@@ -339,20 +325,15 @@ class Dispatcher(Protocol):
 
     async def submit(self, run: str, needs: Sequence[str]) -> None:
         """A run was handed over."""
-        ...
 
     async def wake(self, run: str, needs: Sequence[str]) -> None:
         """A run that rested may continue, perhaps because it was answered."""
-        ...
 
     async def at(self, run: str, needs: Sequence[str], due_at: float) -> None:
         """A run continues by itself at a time, in seconds since 1970."""
-        ...
 
     async def check(self) -> str:
         """Returns where it is; raises `DispatcherUnavailable` if it cannot be reached."""
-        ...
 
     async def serve(self, drive: Drive, needs: QueueNeeds, slots: int) -> None:
         """Lets this worker drive runs, until it is cancelled."""
-        ...

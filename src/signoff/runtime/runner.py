@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeVar, assert_never
 
+from signoff import errors
 from signoff.core import events as ev
-from signoff.core import transitions
+from signoff.core import stop_reason, transitions
 from signoff.core.context import StepContext
 from signoff.core.delta import Delta, apply, diff
 from signoff.core.edges import ERROR, as_edge
@@ -25,36 +27,12 @@ from signoff.core.questions import Option
 from signoff.core.requests import Choice
 from signoff.core.run_state import Stage
 from signoff.core.step import StepDef
-from signoff.core.stop_reason import (
-    BudgetReached,
-    NotConverging,
-    ProcessStopped,
-    Rejected,
-    StepDecided,
-    StepError,
-    StopReason,
-    format_limit,
-)
 from signoff.core.workflow import Workflow
-from signoff.errors import (
-    AgentError,
-    AuthorError,
-    BadHandlerResult,
-    ItemsFailed,
-    UnknownName,
-    UnmappedOutcome,
-)
+from signoff.runtime import handlers
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import EffectRunner, limit_scopes
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handlers import (
-    BoundHandler,
-    bound_handler,
-    broken_conditions,
-    passes_through,
-    work,
-)
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.run_inbox import ApprovedFiles, RunInbox
 from signoff.runtime.services import EngineServices
@@ -82,7 +60,7 @@ class Attempt:
 
     def __init__(
         self,
-        bound_handler: BoundHandler,
+        bound_handler: handlers.BoundHandler,
         journal: RunJournal,
         inbox: RunInbox,
         effects: AttemptEffects,
@@ -93,7 +71,7 @@ class Attempt:
         """What the handler returned, once it has."""
         self.delta: Delta = {}
         """What it changed in the state."""
-        self.reason: StopReason | None = None
+        self.reason: stop_reason.StopReason | None = None
         """The handler's own reason, in case the run ends here."""
         self._followed = False
         """Whether a worker has followed the step's instructions."""
@@ -147,24 +125,24 @@ class Attempt:
         except OutOfTime as error:
             return await self._after_failure(transitions.FellShort(str(error), late=True))
         except BaseException as error:  # whatever a handler raises becomes a fact
-            if passes_through(error):
+            if handlers.passes_through(error):
                 raise
             raised = transitions.Raised(error_info(error, self.step.id), self._unfollowed(error))
             return await self._after_failure(raised)
         self.outcome, self._update = outcome, update
         await self.effects.drain()
-        await self._journal.step_durable()
+        await self._journal.durable(self._journal.last_step)
         return transitions.Returned(outcome)
 
     async def _perform(self, ctx: StepContext, timed: bool) -> tuple[Outcome, dict[str, Any]]:
         """Has the step's instructions followed, if it has any, and calls its handler."""
         worker = self._bound_handler.worker
         if worker is None:
-            return await work(self._bound_handler, ctx, timed)
+            return await handlers.work(self._bound_handler, ctx, timed)
         ctx = await worker.work(ctx)
         self._followed = True
         await self._before_handler()
-        outcome, update = await work(self._bound_handler, ctx, timed)
+        outcome, update = await handlers.work(self._bound_handler, ctx, timed)
         return outcome, {self.step.id: ctx.step_state[self.step.id], **update}
 
     def _unfollowed(self, error: BaseException) -> bool:
@@ -174,8 +152,8 @@ class Attempt:
         if self._bound_handler.worker is not None:
             return not self._followed
         # A handler object, such as a dispatch, gives the instructions to its own agent.
-        unknown = isinstance(error, UnknownName) and error.kind == "agent"
-        return unknown or isinstance(error, AgentError | ItemsFailed)
+        unknown = isinstance(error, errors.UnknownName) and error.kind == "agent"
+        return unknown or isinstance(error, errors.AgentError | errors.ItemsFailed)
 
     async def _before_handler(self) -> None:
         if self._bound_handler.plain:
@@ -196,10 +174,10 @@ class Attempt:
         conditions = getattr(self.step, which)
         broken = f"{which} of step {self.step.id!r} not met"
         try:
-            problem = await self._in_time(lambda timed: broken_conditions(conditions, ctx, timed))
+            problem = await self._in_time(partial(handlers.broken_conditions, conditions, ctx))
         except OutOfTime as error:
             return transitions.ConditionsBroken(f"{broken}: {error}")
-        except AuthorError as error:
+        except errors.AuthorError as error:
             return transitions.Raised(error_info(error, self.step.id))
         if not problem:
             return transitions.ConditionsMet()
@@ -291,10 +269,10 @@ class Attempt:
         step = self.step
         for scope, limits, spend in limit_scopes(self._state, step.limits):
             if limits.seconds is not None:
-                reason = BudgetReached(scope, "seconds", limits.seconds, step.id)
+                reason = stop_reason.BudgetReached(scope, "seconds", limits.seconds, step.id)
                 yield max(0.0, limits.seconds - spend.seconds), LimitReached(reason)
         if step.timeout is not None:
-            most = format_limit("seconds", step.timeout)
+            most = stop_reason.format_limit("seconds", step.timeout)
             yield step.timeout, OutOfTime(f"step {step.id!r} took longer than {most}")
 
     async def _after_failure(self, fact: transitions.Fact) -> transitions.Fact:
@@ -324,12 +302,14 @@ def _look_up(state: Mapping[str, Any], dotted: str) -> Any:
     return value
 
 
-def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
+def _without_reason(
+    step: str, update: dict[str, Any]
+) -> tuple[dict[str, Any], stop_reason.StopReason | None]:
     reason = update[REASON]
     if isinstance(reason, str):
-        reason = StepDecided(reason) if reason else None
-    elif not isinstance(reason, NotConverging | Rejected):
-        raise BadHandlerResult(
+        reason = stop_reason.StepDecided(reason) if reason else None
+    elif not isinstance(reason, stop_reason.NotConverging | stop_reason.Rejected):
+        raise errors.BadHandlerResult(
             f"the handler of step {step!r} returned a {REASON} of type "
             f"{type(reason).__name__}; it must be a text"
         )
@@ -359,9 +339,9 @@ class Runner:
         approved = None if files is None else ApprovedFiles(services.store, files)
         self._inbox = RunInbox(journal, services.clock, items, approved, services.presence)
         self._roles = services.roles_of(workflow)
-        self._bound_handlers: dict[str, BoundHandler] = {}
+        self._bound_handlers: dict[str, handlers.BoundHandler] = {}
         self._attempt = self._new_attempt()
-        self._stop_as: tuple[Status, StopReason] | None = None
+        self._stop_as: tuple[Status, stop_reason.StopReason] | None = None
         self._task: asyncio.Task[Any] | None = None
 
     async def drive(self) -> None:
@@ -377,7 +357,7 @@ class Runner:
                 raise
             await self._journal.durable()
 
-    def stop(self, status: Status, why: StopReason) -> None:
+    def stop(self, status: Status, why: stop_reason.StopReason) -> None:
         """Stops the run: effects in progress are ended, and nothing recorded is lost."""
         if self._stop_as is not None:
             return
@@ -400,7 +380,10 @@ class Runner:
         last_poll = clock.monotonic()
         while stage is not None:
             if clock.monotonic() - last_poll > STOP_POLL_SECONDS:
-                await self._poll_stop_requests()
+                # Handlers that never await keep requests to stop out. It takes three ticks: one
+                # delivers the request, one cancels the task, one raises in it.
+                for _ in range(3):
+                    await asyncio.sleep(0)
                 last_poll = clock.monotonic()
             # Most steps have no preconditions, and an event less per step is worth a shortcut.
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
@@ -415,19 +398,11 @@ class Runner:
                 continue
             try:
                 decision = transitions.decide(self._position(stage), fact)
-            except UnmappedOutcome as error:
+            except errors.UnmappedOutcome as error:
                 decision = transitions.Finish(
-                    Status.FAILED, StepError(self._attempt.step.id, error_info(error))
+                    Status.FAILED, stop_reason.StepError(self._attempt.step.id, error_info(error))
                 )
             stage = self._act(decision, fact)
-
-    async def _poll_stop_requests(self) -> None:
-        """Lets requests to stop arrive: handlers that never await keep them out.
-
-        It takes three ticks: one delivers the request, one cancels the task, one raises in it.
-        """
-        for _ in range(3):
-            await asyncio.sleep(0)
 
     def _position(self, stage: Stage) -> transitions.Position:
         state = self._state
@@ -447,7 +422,7 @@ class Runner:
         step = self._workflow[self._state.step or ""]
         bound = self._bound_handlers.get(step.id)
         if bound is None:
-            bound = bound_handler(self._workflow, step, self._state.params)
+            bound = handlers.bound_handler(self._workflow, step, self._state.params)
             self._bound_handlers[step.id] = bound
         effects = AttemptEffects(
             self._services,
@@ -576,7 +551,7 @@ class Runner:
     # Stopping
 
     def _come_to_rest(
-        self, status: Status, reason: StopReason | None, due_at: float | None = None
+        self, status: Status, reason: stop_reason.StopReason | None, due_at: float | None = None
     ) -> None:
         self._attempt.effects.end()
         if status in FINAL:
@@ -593,7 +568,7 @@ class Runner:
 
     async def _stopped(self) -> None:
         """Records that the run was stopped, on request or because the program ends."""
-        status, why = self._stop_as or (Status.INTERRUPTED, ProcessStopped())
+        status, why = self._stop_as or (Status.INTERRUPTED, stop_reason.ProcessStopped())
         # Effects whose start is recorded but not yet committed must not start anymore.
         self._effect_runner.close()
         await self._attempt.effects.abort()

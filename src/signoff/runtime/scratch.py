@@ -29,6 +29,9 @@ def scratch_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
+        if folder.is_symlink():
+            # A program has replaced it: the link goes, and where it leads is not touched.
+            folder.unlink()
         shutil.rmtree(folder, ignore_errors=True)
 
 

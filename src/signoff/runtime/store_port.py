@@ -17,8 +17,6 @@ from signoff.core.requests import ItemState, RequestKind
 from signoff.core.spend import LedgerEntry
 
 # What a store returns: runs, commits, requests, and the processes that drive runs.
-#
-# They are part of the port; import them from `store_port`.
 
 
 RunId = NewType("RunId", int)
@@ -221,7 +219,6 @@ class StoreListener(Protocol):
     @property
     def is_live(self) -> bool:
         """Whether messages arrive now; otherwise the store has to be asked."""
-        ...
 
     def subscribe(
         self, topics: Collection[Topic], hear: Callable[[], object]
@@ -231,7 +228,6 @@ class StoreListener(Protocol):
         It is also called once messages arrive, and when they no longer do: what happened before
         may have been missed.
         """
-        ...
 
 
 @contextmanager
@@ -248,31 +244,6 @@ def subscribed(
     finally:
         unsubscribe()
 
-
-__all__ = [
-    "FORGOTTEN_SECONDS",
-    "LEASE_SECONDS",
-    "Alive",
-    "Commit",
-    "CommitResult",
-    "DispatchToken",
-    "InboxItem",
-    "InboxLine",
-    "JournalRow",
-    "LedgerTotal",
-    "NewItem",
-    "NewRun",
-    "News",
-    "Owner",
-    "Position",
-    "RunId",
-    "RunRow",
-    "RunTransfer",
-    "Store",
-    "StoreListener",
-    "StoredRun",
-    "WorkerRow",
-]
 
 LEASE_SECONDS = 10.0
 """How long an owner on another host is believed alive after its last heartbeat."""
@@ -368,11 +339,9 @@ class Store(Protocol):
 
     def reopen(self) -> Store:
         """Opens the same store again, for a thread that must not wait for its turn."""
-        ...
 
     def local_file(self) -> Path | None:
         """Returns the file of a store that only this machine has; None if there is none."""
-        ...
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Applies the commits of several runs in one transaction, each all or nothing.
@@ -384,15 +353,12 @@ class Store(Protocol):
         A commit that releases the run with status waiting re-checks the inbox in the same
         transaction: if there is an unused answer, the run is not released and `wake` is set.
         """
-        ...
 
     def load(self, name: str) -> StoredRun:
         """Returns what a runner needs; raises `UnknownName`."""
-        ...
 
     def row(self, name: str) -> RunRow:
         """Returns one run; raises `UnknownName`."""
-        ...
 
     def rows(
         self,
@@ -408,34 +374,27 @@ class Store(Protocol):
 
         `text` is a part of the name, the workflow or the reason; case does not matter.
         """
-        ...
 
     def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
         """Returns a run's commits, oldest first."""
-        ...
 
     def changes(self) -> int:
         """Returns a number that differs once this or another process has written.
 
         It is cheap: a process that waits for news asks several times a second.
         """
-        ...
 
     def listener(self) -> StoreListener | None:
         """Returns what hears of other processes' work at once; None if the store tells nothing."""
-        ...
 
     def news(self, after: Position | None) -> News:
         """Returns what was committed after a position; with None, only how far everything is."""
-        ...
 
     def description(self, run: RunId) -> str:
         """Returns the definition the run was started with, as JSON."""
-        ...
 
     def blob(self, digest: str) -> str:
         """Returns a text that is stored separately; raises `StoreDamaged` if it is missing."""
-        ...
 
     def take(
         self,
@@ -454,11 +413,9 @@ class Store(Protocol):
         `SILENT_SECONDS`: the dispatcher does not hear from it either, and the fence keeps it from
         writing. An earlier attempt is refused.
         """
-        ...
 
     def beat(self, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renews all of an owner's leases at once; they end by the store's clock."""
-        ...
 
     def enqueue(self, run: RunId, needs: Sequence[str], alive: Alive) -> bool:
         """Hands a run to workers: a worker that can do all of `needs` may claim it from now on.
@@ -466,7 +423,6 @@ class Store(Protocol):
         Its journal does not change. False if it has ended, or if a process drives it (`alive` is
         that of `take`), which will see any answer by itself.
         """
-        ...
 
     def claim(
         self, owner: Owner, capabilities: Iterable[str], alive: Alive, limit: int
@@ -478,7 +434,6 @@ class Store(Protocol):
         same run. A claimed run keeps its status until its owner takes it, and its fence. Times are
         those of the store's clock.
         """
-        ...
 
     def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
         """Lists an owner as a worker until it leaves, and renews its leases; returns its number.
@@ -486,45 +441,35 @@ class Store(Protocol):
         Called again, it changes what the worker can do, and its number stays. Owners that have no
         run, and whose lease ended `FORGOTTEN_SECONDS` ago, are removed: they died, or sleep.
         """
-        ...
 
     def workers(self, alive: Alive) -> list[WorkerRow]:
         """Returns the workers that have not left, the oldest first; `alive` is that of `take`."""
-        ...
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
         """Returns (run, why) for each run of an owner that the user asked to cancel."""
-        ...
 
     def leave(self, owner: Owner) -> None:
         """Removes an owner that ends."""
-        ...
 
     def owner(self, identity: str, alive: Alive) -> Owner | None:
         """Returns a process that drives runs; None if it has ended. `alive` is that of `take`."""
-        ...
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Requests the process that drives the run to cancel it."""
-        ...
 
     def adopt(self, run: RunId, definition: str, description: str) -> None:
         """Replaces a run's frozen definition."""
-        ...
 
     def items(
         self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
     ) -> list[InboxItem]:
         """Returns requests to humans, oldest first."""
-        ...
 
     def waiting(self) -> list[InboxLine]:
         """Returns every open request as a list shows it, oldest first, however many there are."""
-        ...
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
-        ...
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
         """Stores an answer, once.
@@ -532,22 +477,18 @@ class Store(Protocol):
         Raises `InvalidAnswer` if the request is no longer open, and `StaleApproval` if
         `digest` is not the request's.
         """
-        ...
 
     def ledger(self, run: RunId) -> list[LedgerEntry]:
         """Returns what a run's calls had cost when it last came to rest, by step and agent."""
-        ...
 
     def ledger_totals(self, since: float) -> list[LedgerTotal]:
         """Returns what runs that were updated since a time had cost when they last came to rest.
 
         The most expensive first.
         """
-        ...
 
     def summaries(self, version: int) -> dict[RunId, str]:
         """Returns what `keep_summaries` stored for the runs whose journal has not grown since."""
-        ...
 
     def keep_summaries(self, version: int, summaries: Iterable[tuple[RunId, int, str]]) -> None:
         """Stores a summary of each run, computed up to a commit of its journal (its `head`).
@@ -555,38 +496,30 @@ class Store(Protocol):
         Summaries can be computed again, so this waits for no one: a store that another process
         has locked raises `StoreBusy`.
         """
-        ...
 
     def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
         """Stores a reply that a runner could not record because it had lost the run."""
-        ...
 
     def late(self, run: RunId) -> dict[tuple[str, int], str]:
         """Returns such replies, by effect and attempt."""
-        ...
 
     def delete(self, run: RunId, alive: Alive) -> None:
         """Deletes a run and the texts that only it used; raises `RunBusy` if a process drives it.
 
         `alive` is that of `take`.
         """
-        ...
 
     def backup(self, target: Path) -> int:
         """Copies all runs to a new file, checked, while others use them; returns their number."""
-        ...
 
     def transfer(self) -> RunTransfer:
         """Returns what moves runs to this store or away from it."""
-        ...
 
     def health(self) -> StoreHealth:
         """Checks the store, which may take a while."""
-        ...
 
     def close(self) -> None:
         """Closes the database."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -608,15 +541,12 @@ class RunTransfer(Protocol):
 
     def stage(self, name: str, document: str) -> None:
         """Stores the document of a run that arrives; it replaces an earlier one of that name."""
-        ...
 
     def staged(self, name: str) -> str | None:
         """Returns the document of a run that was staged and not admitted yet."""
-        ...
 
     def admit(self, name: str) -> None:
         """Makes the staged document a run; raises `NameTaken` if there is another of this name."""
-        ...
 
     def retire(
         self, run: RunId, fence: int, requests: Sequence[tuple[int, str]], target: str
@@ -626,8 +556,6 @@ class RunTransfer(Protocol):
         False if the fence or the states of its requests are not these any more: someone has
         answered since the run was read.
         """
-        ...
 
     def moved(self, name: str) -> str | None:
         """Returns where a run of this name went."""
-        ...

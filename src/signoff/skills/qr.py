@@ -30,8 +30,7 @@ from signoff.core.severity import WORST
 from signoff.core.severity import Severity as IssueSeverity
 from signoff.core.step import HandlerFunction, Result, StepDef
 from signoff.documents.control_characters import escape_controls, json_text
-from signoff.documents.file_lock import file_lock
-from signoff.documents.regular_files import read_regular, translate_write_errors
+from signoff.documents.regular_files import file_lock, read_regular, translate_write_errors
 from signoff.errors import UnknownName, UnreadableFile, UsageError
 from signoff.review.blocking import BlockingTable, blocking_at, relaxing_table
 from signoff.runtime.dispatch import AgentRole, Dispatch

@@ -9,13 +9,12 @@ and starts again from the front when it is full.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
 from functools import cache
 from importlib import resources
@@ -23,13 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from signoff.core.digest import text_digest
 from signoff.databases import store_error
 from signoff.documents.regular_files import create_private, make_private_folders
-from signoff.errors import NameTaken, StoreDamaged, StoreError, StoreTooNew, UnknownName
-from signoff.runtime.run_transfer import RunCopy, parse_copy, references
-from signoff.runtime.store_port import RunId, RunRow, StoreHealth
-from signoff.store import queries as q
+from signoff.errors import StoreDamaged, StoreError, StoreTooNew
+from signoff.runtime.store_port import StoreHealth
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -45,6 +41,7 @@ LOG_BYTES = 1 << 20
 """Large enough for many commits per checkpoint, small enough to write in a millisecond."""
 
 _RETRY_SECONDS = 0.01
+_SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 
 def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
@@ -364,21 +361,12 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
 
 
 def _back_up(path: Path, version: int) -> None:
-    """Copies under a temporary name first, so that a file called backup is always complete."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    # The name is fixed: only the process with the lock gets here, and it removes what a killed
-    # process left behind.
-    draft = path.with_name(f"{path.name}.backup.part")
-    draft.unlink(missing_ok=True)
-    try:
-        os.close(create_private(draft))
+    # A migration that fails is tried again; within one second both copies are the same.
+    with suppress(FileExistsError):
         # A separate connection: SQLite cannot copy from one inside a write transaction.
-        with closing(sqlite3.connect(path)) as source:
-            _copy_content(source, draft)
-        # A migration that fails is tried again; within one second both copies are the same.
-        draft.replace(path.with_name(f"{path.name}.v{version}-{stamp}.backup"))
-    finally:
-        draft.unlink(missing_ok=True)
+        target = path.with_name(f"{path.name}.v{version}-{stamp}.backup")
+        back_up(closing(sqlite3.connect(path)), target)
 
 
 def _copy_content(source: sqlite3.Connection, draft: Path) -> None:
@@ -394,33 +382,15 @@ LATEST = 1
 """The newest migration's number, here so that opening a current file reads no SQL files."""
 
 
-# Deletes runs with everything that only they used, and copies a database while it is in use.
+# Looks after a file: checks it, and copies it while it is in use.
 
 
-def delete_run(db: sqlite3.Connection, run: RunId) -> None:
-    """Deletes a run and the texts that no other run refers to, inside the caller's transaction."""
-    own = _texts_of(db, f" WHERE run = {int(run)}", f" WHERE id = {int(run)}")
-    for statement in q.DELETE_RUN:
-        db.execute(statement, (run,))
-    # One look at what is left: to search for each text would read the whole journal for each.
-    unused = own - _texts_of(db, "", "") if own else set()
-    db.executemany(q.DELETE_BLOB, [(bytes.fromhex(each),) for each in unused])
-
-
-def _texts_of(db: sqlite3.Connection, of_run: str, of_row: str) -> set[str]:
-    """Returns the digests of the texts that some rows refer to."""
-    found = {str(digest) for (digest,) in db.execute(f"{q.DESCRIPTIONS}{of_row}")}
-    for column in q.WITH_REFERENCES:
-        found.update(references(text for (text,) in db.execute(f"{column}{of_run}") if text))
-    return found
-
-
-def damaged_journal(path: Path, row: RunRow, seq: int) -> StoreDamaged:
+def damaged_journal(path: Path, name: str, seq: int) -> StoreDamaged:
     """Returns the error for a commit that cannot be read; it names a backup if there is one."""
     backups = sorted(each.name for each in path.parent.glob(f"{path.name}.*.backup"))
     hint = f" ({backups[-1]} is next to it)" if backups else ""
     return StoreDamaged(
-        f"run {row.name!r} is damaged: commit {seq} of its journal in {path} is not "
+        f"run {name!r} is damaged: commit {seq} of its journal in {path} is not "
         f"readable; restore a backup of the file{hint}, or start the run again; "
         "other runs are not affected"
     )
@@ -430,7 +400,7 @@ def check(db: sqlite3.Connection, path: Path) -> StoreHealth:
     """Checks that a file is intact."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    (size,) = db.execute(q.SIZE).fetchone()
+    (size,) = db.execute(_SIZE).fetchone()
     return StoreHealth(str(path), version, size, problem="" if verdict == "ok" else str(verdict))
 
 
@@ -454,74 +424,10 @@ def back_up(source: AbstractContextManager[sqlite3.Connection], target: Path) ->
 
 
 def _check(copy: Path) -> int:
-    with closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as db:
+    # Nobody else knows the copy. Opened as a file that may change, it would get a log beside it.
+    with closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro&immutable=1", uri=True)) as db:
         (problem,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         if problem != "ok":
             raise StoreDamaged(f"the database is damaged, so it was not backed up: {problem}")
         (runs,) = db.execute("SELECT count(*) FROM runs").fetchone()
     return int(runs)
-
-
-# Runs that leave a SQLite store or arrive in it.
-
-
-class SqliteTransfer:
-    """The transfers of one database file."""
-
-    def __init__(self, read: Transaction, write: Transaction) -> None:
-        self._read, self._write = read, write
-
-    def stage(self, name: str, document: str) -> None:
-        """Stores the document of a run that arrives."""
-        with self._write as db:
-            db.execute(q.STAGE, (name, document))
-
-    def staged(self, name: str) -> str | None:
-        """Returns the document of a run that was staged and not admitted yet."""
-        with self._read as db:
-            found = db.execute(q.STAGED, (name,)).fetchone()
-        return found and str(found[0])
-
-    def admit(self, name: str) -> None:
-        """Makes the staged document a run."""
-        with self._write as db:
-            found = db.execute(q.STAGED, (name,)).fetchone()
-            if found is None:
-                raise UnknownName("staged run", name)
-            if db.execute(q.RUN_BY_NAME, (name,)).fetchone():
-                raise NameTaken(f"run {name!r} already exists in this store; delete it first")
-            _insert(db, parse_copy(found[0]))
-            db.execute(q.UNSTAGE, (name,))
-            db.execute(q.FORGET_MOVE, (name,))
-
-    def retire(
-        self, run: RunId, fence: int, requests: Sequence[tuple[int, str]], target: str
-    ) -> bool:
-        """Deletes a run that is staged elsewhere, and remembers where it went."""
-        with self._write as db:
-            found = db.execute(q.NAME_AT_FENCE, (run, fence)).fetchone()
-            if found is None or list(db.execute(q.REQUEST_STATES, (run,))) != list(requests):
-                return False
-            delete_run(db, run)
-            db.execute(q.REMEMBER_MOVE, (found[0], target, time.time()))
-        return True
-
-    def moved(self, name: str) -> str | None:
-        """Returns where a run of this name went."""
-        with self._read as db:
-            found = db.execute(q.MOVED, (name,)).fetchone()
-        return found and str(found[0])
-
-
-def _insert(db: sqlite3.Connection, copy: RunCopy) -> None:
-    row, description = copy.row, bytes.fromhex(text_digest(copy.description))
-    needs = None if row.needs is None else json.dumps(row.needs)
-    values = (*row[1:5], description, *row[5:14], needs)
-    run = db.execute(q.ADMIT_RUN, values).lastrowid
-    blobs = [(bytes.fromhex(digest), text) for digest, text in copy.blobs.items()]
-    db.executemany(q.PUT_BLOB, [(description, copy.description), *blobs])
-    db.executemany(q.APPEND, [(run, *each) for each in copy.journal])
-    db.executemany(q.ADMIT_ITEM, [(run, *item[1:]) for item in copy.items])
-    db.executemany(q.PUT_LEDGER, [(run, *entry) for entry in copy.ledger])
-    late = [(run, *key, outcome) for key, outcome in copy.late.items()]
-    db.executemany(q.KEEP_LATE, late)

@@ -21,7 +21,7 @@ from signoff.runtime.owner import (
     this_process,
 )
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
-from signoff.store.postgres.leases import SETTLED_SECONDS
+from signoff.store.postgres.store import SETTLED_SECONDS
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.patience import PATIENCE_SECONDS

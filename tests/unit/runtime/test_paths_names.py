@@ -9,11 +9,8 @@ from signoff.runtime.paths import checked_name, fresh_name
     [
         ("44", "'44' is not a valid run name: numbers are names of requests"),
         ("latest", "'latest' is not a valid run name: it means the newest run"),
-        (
-            "x" * 300,
-            r"'x{20}\.\.\.' is not a valid run name: it has 300 characters, and at most 100 are",
-        ),
-        ("ümlaut", "'ümlaut' is not a valid run name; use letters"),
+        ("x" * 300, "is not a valid run name; use at most 100 letters"),
+        ("ümlaut", r"'ümlaut' is not a valid run name; use at most 100 letters \(A-Z, a-z\)"),
         ("-x", "starting with a letter or digit"),
     ],
 )

@@ -38,6 +38,10 @@ def blobs(store: SqliteStore) -> set[str]:
         return {text for (text,) in db.execute("SELECT text FROM blobs")}
 
 
+def copies_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.glob("*copy*")]
+
+
 def events(store: Store, name: str) -> int:
     rows = store.journal(store.row(name).id)
     return len([from_json(each) for row in rows for each in decode(row.events, store.blob)])
@@ -63,6 +67,7 @@ async def test_a_backup_is_complete_while_another_connection_writes(tmp_path: Pa
         thread.join()
         writer.close()
 
+    assert copies_in(tmp_path) == ["copy.db"]
     copy = SqliteStore(tmp_path / "copy.db")
     assert runs == 1
     assert events(copy, "one") == events(store, "one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signoff.contracts.contract_file import ContractFile
-from signoff.documents.schema_text import schema_text
+from signoff.documents.sections import schema_text
 
 
 def schemas() -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from signoff.documents.schema_text import schema_text
+from signoff.documents.sections import schema_text
 from signoff.flows.constraint_file import ConstraintFile
 from signoff.flows.reading import FlowFile, GenloopFile, GoalFile
 

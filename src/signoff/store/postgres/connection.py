@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signoff.databases import driver, label_of
 from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.remedies import SetPassword, SetUpStore
-from signoff.store.postgres.queries import in_schema
+from signoff.store.commits import Row
+from signoff.store.postgres.queries import in_schema, restored_text, stored_text
 
 if TYPE_CHECKING:
     import psycopg
@@ -158,7 +159,6 @@ def read_address(text: str) -> ServerAddress:
 
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 PATIENCE_SECONDS = 10.0
 """How long a call waits for a server that was lost, or for another session."""
@@ -177,6 +177,27 @@ DEFAULTS = {
     "application_name": "signoff",
 }
 """Options of a connection that its address does not set."""
+
+
+def _adapt_texts(adapters: Any) -> None:
+    """Lets every text, alone or in a list, be sent and received in the form that can be stored."""
+    string: Any = driver().types.string
+
+    class TextDumper(string.StrDumperUnknown):  # type: ignore[misc]  # loaded on demand
+        def dump(self, text: str) -> Any:
+            return super().dump(stored_text(text))
+
+    class BinaryTextDumper(string.StrBinaryDumper):  # type: ignore[misc]  # as above
+        def dump(self, text: str) -> Any:
+            return super().dump(stored_text(text))
+
+    class TextLoader(string.TextBinaryLoader):  # type: ignore[misc]  # as above
+        def load(self, data: Any) -> str:
+            return restored_text(super().load(data))
+
+    for dumper in (BinaryTextDumper, TextDumper):
+        adapters.register_dumper(str, dumper)
+    adapters.register_loader("text", TextLoader)
 
 
 class ServerSession:
@@ -296,6 +317,7 @@ class ServerConnection:
         db.prepare_threshold = None if self.is_pooled else _PREPARED_FROM
         # As text, every character of every element would be looked at for quotes.
         db.adapters.register_dumper(list, psycopg.types.array.ListBinaryDumper)
+        _adapt_texts(db.adapters)
         self._check_encoding(db)
         self._db, self._session = db, ServerSession(db, self.address.schema)
 
@@ -335,12 +357,9 @@ class ServerConnection:
         except UnicodeEncodeError as error:
             raise store_error(self.address.label, error) from error
         except driver().Error as error:
-            raise self._error(error) from error
-
-    def _error(self, error: psycopg.Error) -> StoreError:
-        if error.sqlstate == DENIED and self._session is not None:
-            return denied_error(self._session, self.address, error)
-        return store_error(self.address.label, error)
+            if error.sqlstate == DENIED and self._session is not None:
+                raise _denied_error(self._session, self.address, error) from error
+            raise store_error(self.address.label, error) from error
 
 
 # What the role of the workers may do: change rows, and nothing else.
@@ -367,7 +386,7 @@ def check_grants(session: ServerSession, address: ServerAddress) -> None:
         raise _denied(address, "the role lacks rights", grants)
 
 
-def denied_error(
+def _denied_error(
     session: ServerSession, address: ServerAddress, error: psycopg.Error
 ) -> StoreError:
     """Returns the error for a role that may not do what it has to, with the missing grants."""

@@ -92,15 +92,12 @@ class ServerListener:
                 # While the server restarts or fails over, subscribers poll.
                 with suppress(driver().Error, StoreError), self._server.another() as db:
                     db.execute(f'LISTEN "{self._channel}"')
-                    self._hear(_Mailbox(db, woken))
+                    self._become(live=True)
+                    while not self._closed:
+                        self._tell(_messages(db, woken), list(self._subscriptions))
                 if self._live.is_set():
                     self._become(live=False)
                 _wait([woken], _RETRY_SECONDS)
-
-    def _hear(self, mailbox: _Mailbox) -> None:
-        self._become(live=True)
-        while not self._closed:
-            self._tell(mailbox.messages(None), list(self._subscriptions))
 
     def _become(self, *, live: bool) -> None:
         """Wakes every subscriber when messages start or stop arriving; some may have been lost.
@@ -120,21 +117,14 @@ class ServerListener:
                     hear()
 
 
-class _Mailbox(NamedTuple):
-    """Where the messages of a connection arrive."""
-
-    db: psycopg.Connection[Any]
-    woken: socket.socket
-    """Readable at the end of this process's interest."""
-
-    def messages(self, seconds: float | None) -> set[str]:
-        """Waits for messages, at most for some time, or until the end."""
-        _wait([self.db, self.woken], seconds)
-        self.db.pgconn.consume_input()
-        messages = set()
-        while (note := self.db.pgconn.notifies()) is not None:
-            messages.add(note.extra.decode())
-        return messages
+def _messages(db: psycopg.Connection[Any], woken: socket.socket) -> set[str]:
+    """Waits for messages, or until the end of this process's interest, when `woken` is readable."""
+    _wait([db, woken], None)
+    db.pgconn.consume_input()
+    messages = set()
+    while (note := db.pgconn.notifies()) is not None:
+        messages.add(note.extra.decode())
+    return messages
 
 
 class _Subscription(NamedTuple):

@@ -1,76 +1,36 @@
 """The store for teams: runs in one schema of a PostgreSQL database.
 
-It behaves like the SQLite store, for many hosts at once. Every commit is one statement that
-compares the head and the fence of each run; row locks replace the lock of the whole file. All
-other calls are one statement too, or a few in one transaction, so that each can be repeated when
+It behaves like the SQLite store, for many hosts at once: row locks replace the lock of the whole
+file. Every call is one statement, or a few in one transaction, so that each can be repeated when
 the connection is lost, and a pooler in transaction mode may be in between.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
-from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState
-from signoff.core.spend import LedgerEntry
 from signoff.databases import user_of
-from signoff.errors import StoreBusy, StoreDamaged, StoreError, UnknownName, WriteFailed
-from signoff.runtime.store_port import (
-    LEASE_SECONDS,
-    Alive,
-    Commit,
-    CommitResult,
-    DispatchToken,
-    InboxItem,
-    InboxLine,
-    JournalRow,
-    LedgerTotal,
-    News,
-    Owner,
-    Position,
-    RunId,
-    RunRow,
-    RunTransfer,
-    Store,
-    StoredRun,
-    StoreHealth,
-    StoreKind,
-    StoreListener,
-    WorkerRow,
-)
-from signoff.store.postgres import leases, schema
+from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.runtime import store_port as port
+from signoff.store.base import RUN, SqlStore, StoreAccess, T, is_held, run_row
+from signoff.store.commits import RunText, StoreSession, apply
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.commits import apply, read_back
+from signoff.store.postgres import schema
 from signoff.store.postgres.connection import (
     PATIENCE_SECONDS,
-    Row,
     ServerAddress,
     ServerConnection,
     ServerSession,
     check_grants,
     read_address,
 )
-from signoff.store.postgres.leases import RunQueue
 from signoff.store.postgres.listener import ServerListener
-from signoff.store.postgres.queries import restored_text, stored_text
-from signoff.store.postgres.schema import check_schema, check_version
-from signoff.store.postgres.transfer import PostgresTransfer
-from signoff.store.queries import replace_surrogates
-from signoff.store.rows import (
-    inbox_item,
-    inbox_lines,
-    refuse_answer,
-    request_id,
-    run_row,
-    unknown_run,
-    worker_rows,
-)
 
 COMMIT_PATIENCE_SECONDS = 60.0
 """How long a commit waits for a server that restarts or fails over, before its runs stop."""
@@ -83,8 +43,14 @@ for the server for as long as it takes, without blocking anything.
 """
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """Keeps runs in a schema of a PostgreSQL database."""
+
+    # The fence tells whose commit it is, when the answer to one was lost.
+    add_commit = """
+    INSERT INTO {s}.journal (run, seq, events, fence)
+    VALUES ($1, $2, $3, (SELECT fence FROM {s}.runs WHERE id = $1))
+    """
 
     def __init__(
         self, address: str | ServerAddress, listener: ServerListener | None = None
@@ -95,18 +61,38 @@ class PostgresStore:
         self._listener = listener or ServerListener(self._server)
         """One for all connections of a process."""
         self._owns_listener = listener is None
-        self._queue = RunQueue(self._address)
+        self._queue = _RunQueue(self._address)
         self._doubt = False
         """Whether the answer to the last commit was lost, so that it may have been applied."""
         self._server.open()
         if isinstance(address, str):
             try:
-                self._server.perform(partial(check_schema, address=self._address))
+                self._server.perform(partial(schema.check_schema, address=self._address))
             except BaseException:
                 self._server.close()
                 raise
 
-    def reopen(self) -> Store:
+    @property
+    def label(self) -> str:
+        """The database and its host."""
+        return self._address.label
+
+    def perform(self, access: StoreAccess, work: Callable[[StoreSession], T]) -> T:
+        """Calls `work` with a connection, again if the server was lost; writes are one transaction.
+
+        A call that is made again finds what it has done the first time, if its commit arrived.
+        """
+
+        def in_transaction(session: ServerSession) -> T:
+            with session.transaction():
+                return work(session)
+
+        if access is StoreAccess.READ:
+            return self._server.perform(work)
+        patience = 0.0 if access is StoreAccess.OPTIONAL else PATIENCE_SECONDS
+        return self._server.perform(in_transaction, patience)
+
+    def reopen(self) -> port.Store:
         """Opens another connection, for another thread."""
         return PostgresStore(self._address, self._listener)
 
@@ -114,80 +100,41 @@ class PostgresStore:
         """Returns None: the database is on a server."""
         return None
 
-    # Runs
-
-    def load(self, name: str) -> StoredRun:
+    def load(self, name: str) -> port.StoredRun:
         """Returns what a runner needs to resume a run; raises `UnknownName`."""
         found = self._rows(q.LOAD, name)
         if not found:
-            self._unknown_run(name)
+            self.row(name)
+            return self.load(name)  # It was created just now.
         ((seq, state, events, *values),) = found
-        row, first = self._run_row(values), (seq or 0) + 1
+        row, first = run_row(values), (seq or 0) + 1
         if len(events) != row.head - first + 1:
-            raise self._damaged(f"the journal of run {name!r} has a gap")
-        tail = [JournalRow(number, text) for number, text in enumerate(events, first)]
-        return StoredRun(row, state, seq or 0, tail)
-
-    def row(self, name: str) -> RunRow:
-        """Returns one run; raises `UnknownName`."""
-        found = self._rows(q.RUN_BY_NAME, stored_text(name))
-        if not found:
-            self._unknown_run(name)
-        return self._run_row(found[0])
-
-    def rows(
-        self,
-        *,
-        status: Sequence[Status] = (),
-        due_before: float | None = None,
-        workflow: str = "",
-        text: str = "",
-        before: RunId | None = None,
-        limit: int = -1,
-    ) -> list[RunRow]:
-        """Returns runs, newest first; `before` continues after the last one of a page."""
-        where, values = q.run_conditions(status, due_before, workflow, text, before)
-        sql = q.RUNS.replace("{where}", where).replace("{limit}", f"${len(values) + 1}::bigint")
-        rows = self._rows(sql, *values, limit if limit >= 0 else None)
-        return list(map(self._run_row, rows))
-
-    def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
-        """Returns a run's commits, oldest first."""
-        return list(map(JournalRow._make, self._rows(q.JOURNAL, run, after)))
+            raise StoreDamaged(
+                f"{self.label} is damaged: the journal of run {name!r} has a gap; restore a backup"
+            )
+        tail = [port.JournalRow(number, text) for number, text in enumerate(events, first)]
+        return port.StoredRun(row, state, seq or 0, tail)
 
     def changes(self) -> int:
         """Returns a number that differs once any transaction of the server has written.
 
         Raises `StoreTooNew` if a newer signoff has upgraded the tables.
         """
-        ((number, version),) = self._rows(CHANGES)
-        check_version(version, self._address)
+        ((number, version),) = self._rows(_CHANGES)
+        schema.check_version(version, self._address)
         return int(number)
 
-    def listener(self) -> StoreListener:
+    def listener(self) -> port.StoreListener:
         """Returns what hears of other processes' work; behind a pooler it stays silent."""
         return self._listener
 
-    def news(self, after: Position | None) -> News:
+    def news(self, after: port.Position | None) -> port.News:
         """Returns what was committed after a position."""
-        return self._server.perform(partial(read_news, after))
+        return self._server.perform(partial(_read_news, after))
 
-    def description(self, run: RunId) -> str:
-        """Returns the definition the run was started with, as JSON."""
-        return restored_text(str(self._one(q.DESCRIPTION, run)[0]))
-
-    def blob(self, digest: str) -> str:
-        """Returns a text stored as a blob."""
-        return restored_text(str(self._one(q.BLOB, bytes.fromhex(digest))[0]))
-
-    def adopt(self, run: RunId, definition: str, description: str) -> None:
-        """Replaces a run's frozen definition."""
-        key = bytes.fromhex(text_digest(description))
-        self._run(q.ADOPT, run, key, stored_text(description), definition)
-
-    # The journal
-
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
+    def commit(
+        self, commits: Sequence[port.Commit], *, wait: bool = True
+    ) -> list[port.CommitResult]:
         """Applies the commits of several runs in one transaction, each all or nothing.
 
         With `wait=False` a server that was lost raises `StoreBusy` at once.
@@ -200,163 +147,40 @@ class PostgresStore:
         except WriteFailed as error:
             raise StoreBusy(str(error)) from error
 
-    def _commit(self, commits: Sequence[Commit], session: ServerSession) -> list[CommitResult]:
+    def _commit(
+        self, commits: Sequence[port.Commit], session: ServerSession
+    ) -> list[port.CommitResult]:
         was_lost, self._doubt = self._doubt, True
-        results = apply(session, commits)
+        with session.transaction():
+            results = apply(self, session, commits)
+            if topic := _topic(commits):
+                session.rows(f"SELECT {q.tell('$1')}", [topic.value])
         if was_lost:
             # What was applied before the connection was lost is refused the second time.
             results = [
-                result if result.accepted else read_back(session, commit)
+                result if result.accepted else _read_back(session, commit)
                 for commit, result in zip(commits, results, strict=True)
             ]
         self._doubt = False
         return results
 
-    # Leases
-
-    def take(
-        self,
-        run: RunId,
-        owner: Owner,
-        alive: Alive,
-        *,
-        lease_seconds: float = LEASE_SECONDS,
-        token: DispatchToken | None = None,
-    ) -> int:
-        """Gives the run to an owner and returns the new fence; raises `RunBusy`."""
-        return self._server.perform(partial(leases.take, run, owner, alive, lease_seconds, token))
-
-    def beat(self, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> None:
-        """Renews all of an owner's leases at once."""
-        sql, values = leases.put_owner(owner, lease_seconds)
-        self._run(sql, *values)
-
-    def enqueue(self, run: RunId, needs: Sequence[str], alive: Alive) -> bool:
-        """Hands a run to workers; False if it has ended or a process drives it."""
-        return self._server.perform(partial(leases.enqueue, run, needs, alive))
-
     def claim(
-        self, owner: Owner, capabilities: Iterable[str], alive: Alive, limit: int
-    ) -> list[RunRow]:
+        self, owner: port.Owner, capabilities: Iterable[str], alive: port.Alive, limit: int
+    ) -> list[port.RunRow]:
         """Gives runs that were handed over and can continue to a worker, the oldest first."""
         claim = partial(self._queue.claim, owner, sorted(capabilities), alive, limit)
         return self._server.perform(claim, CLAIM_PATIENCE_SECONDS)
 
-    def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
-        """Lists an owner as a worker until it leaves; returns its number."""
-        return self._server.perform(partial(leases.register, owner, slots, sorted(capabilities)))
+    def put_texts(self, session: StoreSession, texts: Iterable[RunText]) -> None:
+        """Stores texts, and which runs use them."""
+        rows = [(run, bytes.fromhex(digest), text) for run, digest, text in texts]
+        session.run_many(q.PUT_TEXT, rows)
 
-    def workers(self, alive: Alive) -> list[WorkerRow]:
-        """Returns the workers that have not left, the oldest first."""
-        return worker_rows(self._rows(leases.WORKERS), alive)
-
-    def cancels(self, owner: Owner) -> list[tuple[str, str]]:
-        """Returns (run, reason) for each run of an owner that a user asked to cancel."""
-        return [(run, restored_text(why)) for run, why in self._rows(q.CANCELS, owner.id)]
-
-    def leave(self, owner: Owner) -> None:
-        """Releases the runs of an owner that ends, and removes the owner."""
-        statements = (q.DROP_LEASES, q.DROP_OWNER, q.DROP_WORKER)
-        parts = [(statement, [owner.id]) for statement in statements]
-        self._server.perform(lambda session: session.together(*parts))
-
-    def owner(self, identity: str, alive: Alive) -> Owner | None:
-        """Returns a process that drives runs; None if it has ended."""
-        return self._server.perform(partial(leases.living_owner, identity, alive))
-
-    def ask_cancel(self, run: RunId, why: str) -> None:
-        """Asks the run's owner to cancel it."""
-        self._run(q.ASK_CANCEL, run, stored_text(replace_surrogates(why)))
-
-    # Requests to humans
-
-    def items(
-        self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
-    ) -> list[InboxItem]:
-        """Returns requests to humans, oldest first."""
-        states = [each.value for each in state]
-        return list(map(_item, self._rows(q.ITEMS, states, run)))
-
-    def waiting(self) -> list[InboxLine]:
-        """Returns what a list shows of every open request, oldest first."""
-        lines = inbox_lines(self._rows(q.WAITING))
-        return [line._replace(prompt=restored_text(line.prompt)) for line in lines]
-
-    def item(self, number: int) -> InboxItem:
-        """Returns one request; raises `UnknownName`."""
-        return self._server.perform(partial(self._item, number))
-
-    def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
-        """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
-        values = (answer, replace_surrogates(by), at)
-        return self._server.perform(partial(self._answer, number, values, digest))
-
-    def _answer(
-        self, number: int, values: tuple[str, str, float], digest: str, session: ServerSession
-    ) -> InboxItem:
-        answer, by, at = values
-        stored = [request_id(number), stored_text(answer), stored_text(by), at, digest]
-        while True:
-            for *changed, _told in session.rows(q.ANSWER, stored):
-                return _item(changed)
-            item = self._item(number, session)
-            # When the connection was lost after the answer was stored, it is our own that is found.
-            if (item.answer, item.answered_by, item.answered_at) == values:
-                return item
-            # A request that was opened only now is not refused, and is found by the next try.
-            refuse_answer(item, digest)
-
-    def _item(self, number: int, session: ServerSession) -> InboxItem:
-        for values in session.rows(q.ITEM, [request_id(number)]):
-            return _item(values)
-        open_items = session.rows(q.OPEN_NUMBERS)
-        raise UnknownName("request", f"#{number}", [f"#{each}" for (each,) in open_items])
-
-    # Spend
-
-    def ledger(self, run: RunId) -> list[LedgerEntry]:
-        """Returns what a run's calls cost, by step and agent."""
-        rows = self._rows(q.LEDGER, run)
-        return [LedgerEntry._make((*map(restored_text, row[:3]), *row[3:])) for row in rows]
-
-    def ledger_totals(self, since: float) -> list[LedgerTotal]:
-        """Returns what the runs updated since a time cost, by workflow, agent and model."""
-        rows = self._rows(q.LEDGER_TOTALS, since)
-        return [LedgerTotal._make((*map(restored_text, row[:3]), *row[3:])) for row in rows]
-
-    def summaries(self, version: int) -> dict[RunId, str]:
-        """Returns the summaries of runs that have not changed since."""
-        return {RunId(run): summary for run, summary in self._rows(q.SUMMARIES, version)}
-
-    def keep_summaries(self, version: int, summaries: Iterable[tuple[RunId, int, str]]) -> None:
-        """Stores summaries, each with the commit up to which it was computed."""
-        columns = [list(column) for column in zip(*summaries, strict=True)]
-        if columns:
-            self._run(q.PUT_SUMMARIES, *columns, version, patience=0.0)
-
-    def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
-        """Stores a reply that a runner received after it lost its run."""
-        self._run(q.KEEP_LATE, run, effect, attempt, stored_text(outcome))
-
-    def late(self, run: RunId) -> dict[tuple[str, int], str]:
-        """Returns the late replies of a run, by effect and attempt."""
-        rows = self._rows(q.LATE, run)
-        return {(effect, n): restored_text(outcome) for effect, n, outcome in rows}
-
-    # Upkeep
-
-    def delete(self, run: RunId, alive: Alive) -> None:
-        """Deletes a run and what only it used; raises `RunBusy` if a process drives it."""
-        self._server.perform(partial(self._delete, run, alive))
-
-    def _delete(self, run: RunId, alive: Alive, session: ServerSession) -> None:
-        with session.transaction():
-            for values in session.rows(q.LOCK_RUN, [run]):
-                row = self._run_row(values)
-                leases.refuse_if_alive(row, alive, session)
-            session.run(q.LOCK_BLOBS)
-            for statement in (q.DELETE_BLOBS, *q.DELETE_RUN):
-                session.run(statement, [run])
+    def delete_run(self, session: StoreSession, run: port.RunId) -> None:
+        """Deletes a run and the texts that no other run refers to."""
+        session.run(q.LOCK_BLOBS)
+        for statement in q.DELETE_RUN:
+            session.run(statement, [run])
 
     def backup(self, target: Path) -> int:
         """Raises `StoreError`: a server's database is backed up with the server's own tools."""
@@ -365,18 +189,14 @@ class PostgresStore:
             f"up the schema {self._address.schema} with pg_dump, or with the server's own backups"
         )
 
-    def transfer(self) -> RunTransfer:
-        """Returns what moves runs to this store or away from it."""
-        return PostgresTransfer(self._server)
-
-    def health(self) -> StoreHealth:
+    def health(self) -> port.StoreHealth:
         """Reads the version and size of the tables, compares the clocks and checks the rights."""
         before = time.time()
         ((version, size, now),) = self._rows(q.HEALTH, self._address.schema)
         ahead = now - (before + time.time()) / 2
         self._server.perform(partial(check_grants, address=self._address))
         where = f"schema {self._address.schema} of {self._address.label}"
-        return StoreHealth(where, version, size or 0, ahead)
+        return port.StoreHealth(where, version, size or 0, ahead)
 
     def close(self) -> None:
         """Closes the connection, and that of the listener if this store opened it."""
@@ -384,40 +204,143 @@ class PostgresStore:
             self._listener.close()
         self._server.close()
 
-    # Statements
 
-    def _rows(self, statement: str, *values: object) -> list[Row]:
-        return self._server.perform(lambda session: session.rows(statement, values))
-
-    def _run(self, statement: str, *values: object, patience: float = PATIENCE_SECONDS) -> None:
-        self._server.perform(lambda session: session.run(statement, values), patience)
-
-    def _one(self, statement: str, *values: object) -> Row:
-        found = self._rows(statement, *values)
-        if not found:
-            raise self._damaged("it lacks data that a run refers to")
-        return found[0]
-
-    def _damaged(self, problem: str) -> StoreDamaged:
-        return StoreDamaged(f"{self._address.label} is damaged: {problem}; restore a backup")
-
-    def _unknown_run(self, name: str) -> NoReturn:
-        known = [each for (each,) in self._rows(q.RUN_NAMES)]
-        raise unknown_run(name, self.transfer().moved(name), known)
-
-    def _run_row(self, values: Iterable[object]) -> RunRow:
-        row = run_row(values)
-        return row._replace(reason=restored_text(row.reason), cancel=restored_text(row.cancel))
+_COMMITTED = """
+SELECT runs.id, runs.owner, runs.fence, journal.fence, journal.events
+FROM {s}.runs JOIN {s}.journal ON journal.run = runs.id AND journal.seq = $2
+WHERE CASE WHEN $3::text IS NULL THEN runs.id = $1 ELSE runs.name = $3 END
+"""
 
 
-def _item(values: Sequence[object]) -> InboxItem:
-    item = inbox_item(values)
-    return item._replace(
-        prompt=restored_text(item.prompt),
-        form=restored_text(item.form),
-        answer=restored_text(item.answer),
-        answered_by=restored_text(item.answered_by),
-    )
+def _read_back(session: ServerSession, commit: port.Commit) -> port.CommitResult:
+    """Returns what became of a commit whose answer was lost, from what the database has now."""
+    name = commit.new.name if commit.new is not None else None
+    values = [commit.run, commit.head + 1, name]
+    for run, owner, fence, by_fence, events in session.rows(_COMMITTED, values):
+        if (by_fence, events) == (commit.fence, commit.events):
+            waits = commit.release and commit.status is Status.WAITING
+            wake = waits and fence == commit.fence and owner is not None
+            return port.CommitResult(accepted=True, wake=wake, run=port.RunId(run))
+    return port.CommitResult(accepted=False)
+
+
+def _topic(commits: Sequence[port.Commit]) -> port.Topic | None:
+    """Returns the topics to notify; none for a commit in the middle of a run.
+
+    Transactions that notify are committed one after the other by the server, so few may.
+    """
+    if any(_gives_work(commit) for commit in commits):
+        return port.Topic.WORK
+    if any(each.release or each.opened or each.new is not None for each in commits):
+        return port.Topic.RUNS
+    return None
+
+
+def _gives_work(commit: port.Commit) -> bool:
+    handed_over = commit.new is not None and commit.new.needs is not None
+    return handed_over or (commit.release and commit.status is Status.QUEUED)
+
+
+# Runs that wait for a worker, in the PostgreSQL store.
+#
+# Many workers look at the queue at once. Each locks the rows it wants and skips those that another
+# one has locked, so none waits for another. Whether an owner on this host is alive cannot be asked
+# in SQL, so the owners are read first, and only runs of those found dead, or of none, are claimed.
+
+
+SETTLED_SECONDS = 5.0
+"""How long after a server came back leases that ended meanwhile are left alone.
+
+While the server was away no owner could renew its lease, so all of them may have ended. Those
+that live do so within this time; their calls under way would be made again otherwise.
+"""
+
+# Owners that are listed, and those of which only their runs are left.
+_OWNERS = """
+SELECT id, host, pid, born, until > {now} FROM {s}.owners
+UNION ALL
+SELECT DISTINCT owner, NULL, 0, NULL, false FROM {s}.runs
+WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {s}.owners WHERE id = runs.owner)
+"""
+# If the answer to a claim is lost, its runs belong to a worker that does not know of them. They
+# are marked until the worker takes them, so that its next claim finds them again.
+# The lease is renewed only if there is something to claim. A look that wrote would be news for the
+# other workers: they would look too, and idle workers would keep each other and the disk busy.
+_CLAIMABLE = """
+    needs::jsonb <@ $6::jsonb
+    AND (owner IS NULL OR owner = ANY ($7::text[]) OR $9 AND owner = $1 AND dispatch = 'claimed')
+"""
+# The queue may be long: its first runs are found by an index. All others are few.
+_CLAIM = f"""
+WITH queued AS (
+    SELECT id, updated_at FROM {{s}}.runs WHERE queued_at IS NOT NULL AND {_CLAIMABLE}
+    ORDER BY queued_at, id LIMIT $8
+    FOR NO KEY UPDATE SKIP LOCKED
+), others AS (
+    SELECT id, updated_at FROM {{s}}.runs
+    WHERE id IN (
+        SELECT id FROM {{s}}.runs WHERE status = 'running'
+        UNION SELECT id FROM {{s}}.runs WHERE due_at <= {{now}} AND status IN ('parked', 'waiting')
+        UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
+              WHERE state = 'answered' AND status = 'waiting'
+    ) AND {_CLAIMABLE}
+    ORDER BY updated_at, id LIMIT $8
+    FOR NO KEY UPDATE SKIP LOCKED
+), found AS (
+    SELECT id FROM (SELECT * FROM queued UNION ALL SELECT * FROM others) AS claimable
+    ORDER BY updated_at, id LIMIT $8
+), lease AS (
+    INSERT INTO {{s}}.owners (id, host, pid, born, until)
+    SELECT $1::text, $2::text, $3::bigint, $4::text, {{now}} + $5::float8
+    WHERE EXISTS (SELECT 1 FROM found)
+    ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid,
+                                   born = excluded.born, until = excluded.until
+), claimed AS (
+    UPDATE {{s}}.runs SET owner = $1, dispatch = 'claimed' WHERE id IN (SELECT id FROM found)
+    RETURNING {RUN}
+)
+SELECT * FROM claimed ORDER BY updated_at, id
+"""
+
+
+class _RunQueue:
+    """The queue of one store."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._doubt = False
+        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
+
+    def claim(
+        self,
+        owner: port.Owner,
+        able: list[str],
+        alive: port.Alive,
+        limit: int,
+        session: ServerSession,
+    ) -> list[port.RunRow]:
+        """Gives runs to a worker that can continue, the longest waiting first."""
+        # The tables may have been upgraded since this worker was started.
+        schema.refuse_newer(session, self._address)
+        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
+        settled = session.age_seconds >= SETTLED_SECONDS
+        dead = [each for each in _dead(alive, session, settled) if each != owner.id]
+        was_lost, self._doubt = self._doubt, True
+        lease = [owner.id, owner.host, owner.pid, owner.born, port.LEASE_SECONDS]
+        claimed = session.rows(_CLAIM, [*lease, json.dumps(able), dead, limit, was_lost])
+        # Other runs, which have waited for longer, may have used up the limit.
+        self._doubt = was_lost and len(claimed) == limit
+        return list(map(run_row, claimed))
+
+
+def _dead(alive: port.Alive, session: ServerSession, settled: bool) -> list[str]:
+    """Returns the owners that need not be believed alive; until settled, no lease has ended."""
+    return [
+        identity
+        for identity, host, *others, leased in session.rows(_OWNERS)
+        if host is None
+        or not is_held(port.Owner(identity, host, *others), alive, leased=leased or not settled)
+    ]
 
 
 # The PostgreSQL store as a kind of store: how it is opened, and how its tables are set up.
@@ -447,7 +370,7 @@ def setup_sql(url: str, role: str) -> str:
     return schema.setup_sql(address, role or user_of(address.url) or DEFAULT_ROLE)
 
 
-KIND = StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)
+KIND = port.StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)
 
 
 # What was committed since a position, in the PostgreSQL store.
@@ -460,7 +383,7 @@ KIND = StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)
 
 
 # A transaction that writes has a number, so a snapshot that differs is news.
-CHANGES = """
+_CHANGES = """
 SELECT hashtextextended(pg_current_snapshot()::text, 0),
        (SELECT max(version) FROM {s}.schema_migrations)
 """
@@ -476,7 +399,7 @@ SELECT (SELECT ARRAY[run, seq] FROM {s}.journal
                AND txid < pg_snapshot_xmax(pg_current_snapshot()))
 """
 _COMMITTED_AFTER = f"""
-SELECT {q.RUN} FROM {{s}}.runs WHERE id IN (
+SELECT {RUN} FROM {{s}}.runs WHERE id IN (
     SELECT newer.run FROM {{s}}.journal AS newer JOIN {{s}}.journal AS seen
     ON (newer.txid, newer.run) > (seen.txid, seen.run)
        AND newer.txid < pg_snapshot_xmax(pg_current_snapshot())
@@ -485,15 +408,15 @@ SELECT {q.RUN} FROM {{s}}.runs WHERE id IN (
 """
 
 
-def read_news(after: Position | None, session: ServerSession) -> News:
+def _read_news(after: port.Position | None, session: ServerSession) -> port.News:
     """Returns what was committed after a commit; with None, only how far everything is."""
     values = list(after or (0, 0))
     # The position is read first: what is committed in between is then reported twice, not never.
     ((last, runs, requests, known),), rows = session.together(
         (_STATE, values), (_COMMITTED_AFTER, values)
     )
-    return News(
-        (RunId(last[0]), last[1]) if last else None,
+    return port.News(
+        (port.RunId(last[0]), last[1]) if last else None,
         list(map(run_row, rows)),
         complete=after is None or known,
         others=f"{runs}; {requests}",

@@ -148,9 +148,6 @@ def _remove_leftovers(scratch: Path) -> None:
 LATEST = "latest"
 """Next to the runs: points to the newest one."""
 
-WORK = ".work"
-"""Next to the runs: the working copies of agents, which must not reach the files of a run."""
-
 STATE = "state.json"
 THREAD = "thread.jsonl"
 LOG = "live.log"
@@ -201,10 +198,6 @@ class RunFiles:
     def folder(self, run: str) -> Path:
         """Returns the absolute folder of a run's files; raises `UnsafePath` for a bad name."""
         return run_folder(self._root, run).absolute()
-
-    def working_copies(self, run: str) -> Path:
-        """Returns the folder for a run's working copies, outside the run's own folder."""
-        return run_folder(self._root / WORK, run)
 
 
 def file_path(folder: Path, path: str) -> Path:

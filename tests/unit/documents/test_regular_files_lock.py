@@ -2,7 +2,7 @@ import os
 import threading
 from pathlib import Path
 
-from signoff.documents.file_lock import file_lock
+from signoff.documents.regular_files import file_lock
 
 
 def test_a_lock_keeps_others_out_and_leaves_the_file_alone(tmp_path: Path) -> None:
