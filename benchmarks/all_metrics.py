@@ -10,7 +10,7 @@ from time import process_time
 from benchmarks.engine import AGENT, AtOnce, review_workflow
 from benchmarks.sample import Figures
 from benchmarks.sizes import FULL, Scale
-from signoff.app.run_records import metrics_text
+from signoff.app.runs.run_records import metrics_text
 from signoff.core.outcome import Status
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Commit, JournalRow, NewRun, RunId

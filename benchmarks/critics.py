@@ -14,13 +14,13 @@ from benchmarks.payload import BIG_ARTIFACT, text
 from benchmarks.sample import Figures
 from benchmarks.sizes import Scale
 from signoff import AgentRequest, Reply, Status
-from signoff.flows.compile import compile_flow
-from signoff.flows.model import POLICY_JUDGE, Flow, GenflowConfig, StepKind, WorkflowStep
-from signoff.flows.sections import Goal
-from signoff.review.constraint import Constraint, Rule
+from signoff.review.flow.compile import compile_flow
+from signoff.review.flow.model import POLICY_JUDGE, Flow, GenflowConfig, StepKind, WorkflowStep
+from signoff.review.flow.sections import Goal
+from signoff.review.pure.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, Call
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from signoff.store.sqlite import SqliteStore
 
 THINKS_SECONDS = 0.2

@@ -38,8 +38,8 @@ from signoff.core.step import Result
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
 from signoff.runtime.store_port import Store
-from signoff.store.rundir.directory import Projection, RunDirectory
 from signoff.store.sqlite import SqliteStore
+from signoff.views.run_directory.directory import Projection, RunDirectory
 
 AGENT = "at-once"
 

@@ -11,10 +11,10 @@ from time import perf_counter
 from benchmarks.payload import text
 from benchmarks.sample import Figures
 from benchmarks.sizes import Scale
-from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.guard import Guard
-from signoff.guarded_db.staging import Committed, Marker, Postcondition
-from signoff.guarded_db.verdict import Allowed
+from signoff.contracts.guarded_db.client import SafeDatabaseClient
+from signoff.contracts.guarded_db.guard import Guard
+from signoff.contracts.guarded_db.staging import Committed, Marker, Postcondition
+from signoff.contracts.guarded_db.verdict import Allowed
 
 SCHEMA = """
 CREATE TABLE books (id INTEGER PRIMARY KEY, chapters INTEGER NOT NULL);

@@ -34,8 +34,8 @@ import psycopg
 from benchmarks.contract_steps import COUNT, chain, timed
 from benchmarks.stores import DURABLE
 from benchmarks.table import number, table
-from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.staging import Marker, Postcondition
+from signoff.contracts.guarded_db.client import SafeDatabaseClient
+from signoff.contracts.guarded_db.staging import Marker, Postcondition
 
 SCHEMA = """
 CREATE TABLE books (id integer PRIMARY KEY, chapters integer NOT NULL);

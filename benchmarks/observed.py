@@ -22,14 +22,14 @@ from benchmarks.payload import text
 from benchmarks.sample import Figures
 from benchmarks.sizes import FULL, Scale
 from signoff import AgentRequest, Reply, Status
-from signoff.app.run_records import stored_record
-from signoff.observers.notifications import Notifier
-from signoff.observers.otel import otel_observer
-from signoff.observers.queued import ObserverSetup, QueuedObserver, close_observers
-from signoff.observers.run_log import LogOutput
+from signoff.app.runs.run_records import stored_record
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
 from signoff.store.sqlite import SqliteStore
+from signoff.views.notifications import Notifier
+from signoff.views.otel import otel_observer
+from signoff.views.queued import ObserverSetup, QueuedObserver, close_observers
+from signoff.views.run_log import LogOutput
 
 THINKS_SECONDS = 0.02
 

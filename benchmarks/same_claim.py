@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from signoff.review.similarity import SAME_CLAIM, claim_overlap, same_claim
+from signoff.review.pure.similarity import SAME_CLAIM, claim_overlap, same_claim
 
 MOST_CONFUSED = 0.10
 

@@ -8,9 +8,9 @@ from time import perf_counter
 from benchmarks.sample import Figures
 from benchmarks.sizes import FULL, Scale
 from signoff import AgentRequest, Reply, Status
-from signoff.app.home import init_home
-from signoff.app.project import open_project
-from signoff.app.start import start
+from signoff.app.runs.start import start
+from signoff.app.settings.home import init_home
+from signoff.app.settings.project import open_project
 from signoff.runtime.ports import Call
 
 SETTINGS = """\

@@ -28,10 +28,10 @@ from starlette.types import Message, Scope
 from benchmarks.reviews import cpu_of, long_loop
 from benchmarks.sample import Figures
 from benchmarks.sizes import FULL, Scale
-from signoff.app.project import Project, open_project
+from signoff.app.settings.project import Project, open_project
 from signoff.core.outcome import Status
-from signoff.web.access import Access, AccessScope
-from signoff.web.server import PageApp, create_app
+from signoff.surfaces.web.access import Access, AccessScope
+from signoff.surfaces.web.server import PageApp, create_app
 from tests.store_suite.journal_writer import JournalWriter, start_run
 
 BASE = "http://127.0.0.1:8717"

@@ -16,10 +16,10 @@ import click
 from rest_reference import rest_documents, rest_operations
 
 from signoff import plugins
-from signoff.cli.entry import signoff
 from signoff.core import graph
 from signoff.core.workflow import Workflow
 from signoff.skills import discover_workflows
+from signoff.surfaces.cli.entry import signoff
 
 FOLDER = Path(__file__).parent
 EVERYWHERE = frozenset({"debug"})

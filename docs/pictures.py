@@ -19,14 +19,14 @@ from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-from signoff.app.history import events_of
-from signoff.app.project import Project, open_project
-from signoff.app.show import show
-from signoff.cli.driving import open_review
-from signoff.cli.live import LiveView
-from signoff.cli.output import Output
-from signoff.cli.summary import print_summary
+from signoff.app.runs.history import events_of
+from signoff.app.runs.show import show
+from signoff.app.settings.project import Project, open_project
 from signoff.runtime.ports import Recorded
+from signoff.surfaces.cli.driving import open_review
+from signoff.surfaces.cli.live import LiveView
+from signoff.surfaces.cli.output import Output
+from signoff.surfaces.cli.summary import print_summary
 from tests.browser import open_browser
 
 FOLDER = Path(__file__).parent / "pictures"

@@ -8,8 +8,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from signoff.web.api import routes
-from signoff.web.api.routes import describe
+from signoff.surfaces.web.api import routes
+from signoff.surfaces.web.api.routes import describe
 
 
 def rest_operations() -> Iterator[str]:

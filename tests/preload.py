@@ -12,17 +12,17 @@ from types import ModuleType
 from pydantic import BaseModel
 
 import signoff
-from signoff.installed import entry_points
-from signoff.review.record import Record, _adapter
+from signoff.documents.entry_points import entry_points
+from signoff.review.pure.record import Record, _adapter
 from tests.huge_pages import use_huge_pages
 
 LEFT_OUT = (
     "signoff.__main__",
-    "signoff.dispatch.temporal",
-    "signoff.dispatch.temporal_workflow",
-    "signoff.mcp",
+    "signoff.app.workers.temporal",
+    "signoff.app.workers.temporal_workflow",
+    "signoff.surfaces.mcp",
     "signoff.testing",
-    "signoff.web",
+    "signoff.surfaces.web",
 )
 """Few processes need them; a server and its libraries take longer to import than all the rest."""
 

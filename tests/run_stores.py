@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from signoff.app.project import open_database
-from signoff.app.runs import move_run
+from signoff.app.runs.runs import move_run
+from signoff.app.settings.project import open_database
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 

@@ -17,10 +17,8 @@ import cbor2
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from signoff.app.answering import AnswerInput, answer_to_sign
-from signoff.app.home import Home
-from signoff.app.project import Project
-from signoff.passkeys.keys import (
+from signoff.app.people.answering import AnswerInput, answer_to_sign
+from signoff.app.people.passkeys import (
     Passkey,
     Proof,
     created_passkey,
@@ -29,6 +27,8 @@ from signoff.passkeys.keys import (
     signing_options,
     to_base64url,
 )
+from signoff.app.settings.home import Home
+from signoff.app.settings.project import Project
 
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
 ORIGIN = "http://localhost:8717"

@@ -17,14 +17,14 @@ from benchmarks.loop.outcome import LoopEnd
 from benchmarks.loop.simulation import Simulation
 from signoff import Status
 from signoff.agents.base import KnownAgent
+from signoff.core.errors import SignoffError
 from signoff.core.stop_reason import NotConverging, RoundLimit
-from signoff.errors import SignoffError
 from signoff.flows import GenflowConfig
-from signoff.flows.compile import compile_flow
-from signoff.flows.model import Flow
-from signoff.flows.sections import Goal
+from signoff.review.flow.compile import compile_flow
+from signoff.review.flow.model import Flow
+from signoff.review.flow.sections import Goal
 from signoff.runtime.engine import Engine
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from signoff.store.sqlite import MemoryStore
 
 APPLY, EDIT = "apply", "edit"

@@ -18,9 +18,9 @@ from benchmarks.loop.replies import critique, dumps, verdict
 from benchmarks.loop.simulation import Alarm, Simulation
 from signoff.core.effects import ProductPrompt
 from signoff.core.severity import DEFAULT_BLOCK_ON
-from signoff.review.constraint import Constraint, Rule
-from signoff.review.parsing import parse_critique
-from signoff.review.prompts import (
+from signoff.review.pure.constraint import Constraint, Rule
+from signoff.review.pure.parsing import parse_critique
+from signoff.review.pure.prompts import (
     build_adjudicator_prompt,
     build_critic_prompt,
     build_generator_prompt,

@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it brings no types
 
 from benchmarks.stores import DURABLE
-from signoff.app.project import Project, open_project
-from signoff.app.run_records import living_workers
-from signoff.app.start import plan
+from signoff.app.runs.run_records import living_workers
+from signoff.app.runs.start import plan
+from signoff.app.settings.project import Project, open_project
 from signoff.core.outcome import Status
 from tests.stubs.postgres import running_server
 

@@ -42,7 +42,7 @@ def serve() -> None:
 
 
 def _work(log: str) -> int:
-    from signoff.cli import main
+    from signoff.surfaces.cli import main
 
     opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -13,7 +13,7 @@ from benchmarks.soak.slow_calls import CALLS_PER_RUN, expected
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.runtime.store_port import Store
-from signoff.runtime.timeline import events_in, folded_state
+from signoff.views.timeline import events_in, folded_state
 
 RENEWAL_SECONDS = 3.0
 """How long after PostgreSQL is back all living workers have renewed their leases.

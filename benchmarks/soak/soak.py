@@ -16,9 +16,9 @@ from typing import Self
 from benchmarks.soak import slow_calls
 from benchmarks.soak.judgment import Judgment, Kill, judge
 from benchmarks.soak.workers import WorkerPool
-from signoff.app.hand_over import hand_over, wake
-from signoff.app.project import Project, open_project
-from signoff.app.start import StartPlan, plan
+from signoff.app.runs.start import StartPlan, plan
+from signoff.app.settings.project import Project, open_project
+from signoff.app.workers.hand_over import hand_over, wake
 from signoff.core.outcome import FINAL, Status
 from tests.stubs.postgres import running_server
 from tests.stubs.temporal import TemporalServer

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from signoff.contracts import SafeDatabaseClient
-from signoff.guarded_db.upkeep import Upkeep
+from signoff.contracts.guarded_db.upkeep import Upkeep
 
 HERE = Path(__file__).parent
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from signoff.core.step import StepDef as StepDef
     from signoff.core.step_output import StepOutput as StepOutput
     from signoff.core.workflow import Workflow as Workflow
-    from signoff.runtime.dispatch import AgentRole as AgentRole
-    from signoff.runtime.dispatch import Dispatch as Dispatch
+    from signoff.runtime.sub_agents import AgentRole as AgentRole
+    from signoff.runtime.sub_agents import Dispatch as Dispatch
 
     # isort: split
     # inside a handler
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
     # isort: split
     # errors
-    from signoff.errors import SignoffError as SignoffError
-    from signoff.errors import StepFailed as StepFailed
+    from signoff.core.errors import SignoffError as SignoffError
+    from signoff.core.errors import StepFailed as StepFailed
 
 __all__, __getattr__, __dir__ = exported_names(__name__, "__version__")

@@ -9,7 +9,7 @@ def _run() -> int:
     # `pathlib` could be a file of that project, too.
     if not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109
         del sys.path[0]
-    from signoff.cli import main
+    from signoff.surfaces.cli import main
 
     return main()
 

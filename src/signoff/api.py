@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+from signoff.core.errors import UsageError
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.errors import UsageError
 from signoff.runtime.ports import Agent, Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem, Store
@@ -27,8 +27,8 @@ from signoff.runtime.store_port import InboxItem, Store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from signoff.app.project import Project
-    from signoff.app.targets import Target
+    from signoff.app.runs.targets import Target
+    from signoff.app.settings.project import Project
     from signoff.runtime.engine import Engine
 
 LimitsLike = Limits | Mapping[str, float]
@@ -110,7 +110,7 @@ async def resume_async(
     run_limits = _limits(limits)
     async with _engine(store, home, agents, observers) as (engine, project):
         if project is not None:
-            from signoff.app.answering import record_file_answers
+            from signoff.app.people.answering import record_file_answers
 
             record_file_answers(project, project.run(name).name)
             workflow = workflow or project.find_again(project.run(name)).workflow
@@ -138,8 +138,8 @@ def answer(
     request. `value` is a text, an option, or True or False for an approval; `text` is the
     reason. `by` defaults to the current user. `store` and `home` are as in `run`.
     """
-    from signoff.app.answering import AnswerInput, find_item, record_answer
-    from signoff.app.runs import catch_up
+    from signoff.app.people.answering import AnswerInput, find_item, record_answer
+    from signoff.app.runs.runs import catch_up
 
     with _store_only(store) if store is not None else _project(home, None, create=False) as project:
         # A caller that passes the request has seen it, so the answer is bound to what it showed.
@@ -160,7 +160,7 @@ def resume_context(
     run's workflow (`signoff.contracts.ResumeContext`); None if the run has ended, or if its
     notation has no such summary. `store` and `home` are as in `run`.
     """
-    from signoff.app.history import resume_report
+    from signoff.app.runs.history import resume_report
 
     with _store_only(store) if store is not None else _project(home, None, create=False) as project:
         return resume_report(project, project.run(run))
@@ -168,7 +168,7 @@ def resume_context(
 
 def _found(workflow: Workflow | str, project: Project | None, options: Mapping[str, Any]) -> Target:
     """Returns a workflow, or the one that a target names, and how to find it again."""
-    from signoff.app.targets import Target
+    from signoff.app.runs.targets import Target
 
     if isinstance(workflow, Workflow):
         if options:
@@ -176,7 +176,7 @@ def _found(workflow: Workflow | str, project: Project | None, options: Mapping[s
         return Target(workflow, target_of(workflow, project.home.root) if project else "")
     if project is None:
         raise UsageError("a target is found in a project; with store=, pass a Workflow")
-    from signoff.app.targets import compile_context, resolve
+    from signoff.app.runs.targets import compile_context, resolve
 
     context = compile_context(
         project.home, project.settings, options, cwd=project.cwd, agents=project.agents
@@ -230,8 +230,8 @@ async def _engine(
 ) -> AsyncIterator[tuple[Engine, Project | None]]:
     """Opens the engine on a store, or on the project's database together with the project."""
     from signoff.agents.kinds import DEFAULT_AGENT
-    from signoff.runtime.dispatch import roles_of
     from signoff.runtime.engine import Engine
+    from signoff.runtime.sub_agents import roles_of
 
     if store is not None:
         observers = [*_log(store), *observers]
@@ -256,9 +256,9 @@ async def _engine(
 @contextmanager
 def _store_only(store: Store) -> Iterator[Project]:
     """Yields a project with nothing but a store; there are no files to compare or to write."""
-    from signoff.app.home import Home
-    from signoff.app.project import Project
-    from signoff.app.settings import Settings
+    from signoff.app.settings.home import Home
+    from signoff.app.settings.project import Project
+    from signoff.app.settings.settings import Settings
 
     nowhere = Path(os.devnull)
     yield Project(Home(nowhere), Settings(), store, nowhere)
@@ -268,9 +268,9 @@ def _store_only(store: Store) -> Iterator[Project]:
 def _project(
     home: str | Path | None, agents: Mapping[str, Agent] | None, *, create: bool = True
 ) -> Iterator[Project]:
-    from signoff.app.home import init_home
-    from signoff.app.project import open_project
-    from signoff.runtime.home_folder import FOLDER, VARIABLE
+    from signoff.app.settings.home import init_home
+    from signoff.app.settings.project import open_project
+    from signoff.documents.home_folder import FOLDER, VARIABLE
 
     environment = dict(os.environ)
     cwd = Path.cwd()
@@ -287,7 +287,7 @@ def _log(store: Store, *, log_content: bool = False) -> list[Observer]:
     """Returns an observer for Python's logging if the program has configured it."""
     import logging
 
-    from signoff.observers.run_log import LOGGER, LoggingObserver, events_before
+    from signoff.views.run_log import LOGGER, LoggingObserver, events_before
 
     if not logging.getLogger(LOGGER).hasHandlers():
         return []

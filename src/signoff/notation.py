@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from signoff.agents.base import KnownAgent
     from signoff.core.events import Event
     from signoff.core.run_state import RunState
-    from signoff.review.history import ReviewHistory, ReviewNews
+    from signoff.review.pure.history import ReviewHistory, ReviewNews
 
 YAML_SUFFIXES = (".yaml", ".yml")
 

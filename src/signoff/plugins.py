@@ -14,15 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.agents.kinds import BUILT_IN
+from signoff.core.errors import ConfigError
+from signoff.documents.entry_points import entry_points
 from signoff.documents.python_files import extend_import_path
-from signoff.errors import ConfigError
-from signoff.installed import entry_points
 from signoff.notation import Notation, NotationOption
 
 if TYPE_CHECKING:
-    from signoff.exports.run_record import Export
     from signoff.runtime.ports import Agent
     from signoff.runtime.store_port import StoreKind
+    from signoff.views.exports.run_record import Export
 
 N = TypeVar("N", Notation, "Export")
 
@@ -30,11 +30,11 @@ AgentKind = Callable[..., "Agent"]
 """Builds an agent from the options under its name in the settings."""
 
 NOTATIONS: Mapping[str, str] = {
-    "flows": "signoff.flows.notation:NOTATION",
-    "contracts": "signoff.contracts.notation:NOTATION",
-    "profiles": "signoff.profiles.notation:NOTATION",
-    "skills": "signoff.skills.notation:NOTATION",
-    "pair": "signoff.pair.notation:NOTATION",
+    "flows": "signoff.review.flow.flow_notation:NOTATION",
+    "contracts": "signoff.contracts.contract_notation:NOTATION",
+    "profiles": "signoff.profiles.profile_notation:NOTATION",
+    "skills": "signoff.skills.skill_notation:NOTATION",
+    "pair": "signoff.pair.pair_notation:NOTATION",
 }
 """The built-in notations, by name."""
 
@@ -45,12 +45,12 @@ AGENT_KINDS: Mapping[str, str] = BUILT_IN
 """Agents that can be named under `agents:` in the settings, by kind."""
 
 EXPORTS: Mapping[str, str] = {
-    "github": "signoff.exports.reviews:GITHUB",
-    "html": "signoff.pages.report:EXPORT",
-    "json": "signoff.exports.run_json:EXPORT",
-    "markdown": "signoff.exports.reviews:MARKDOWN",
-    "otel": "signoff.exports.otel:EXPORT",
-    "sarif": "signoff.exports.reviews:SARIF",
+    "github": "signoff.views.exports.reviews:GITHUB",
+    "html": "signoff.views.pages.report:EXPORT",
+    "json": "signoff.views.exports.run_json:EXPORT",
+    "markdown": "signoff.views.exports.reviews:MARKDOWN",
+    "otel": "signoff.views.exports.otel:EXPORT",
+    "sarif": "signoff.views.exports.reviews:SARIF",
 }
 """The built-in formats of `signoff export`, by name."""
 
@@ -62,14 +62,14 @@ STORES: Mapping[str, str] = {
 among them: it needs no URL, and is opened without looking for plug-ins."""
 
 OBSERVERS: Mapping[str, str] = {
-    "metrics": "signoff.observers.metrics_server:MetricsServer",
-    "otel": "signoff.observers.otel:otel_observer",
+    "metrics": "signoff.views.metrics_server:MetricsServer",
+    "otel": "signoff.views.otel:otel_observer",
 }
 """Observers that can be named under `observe:` in the settings, by name."""
 
 
 DISPATCHERS: Mapping[str, str] = {
-    "temporal": "signoff.dispatch.temporal:TemporalDispatcher",
+    "temporal": "signoff.app.workers.temporal:TemporalDispatcher",
 }
 """What can bring runs to workers, by the scheme of `dispatch:` in the settings."""
 
@@ -136,7 +136,7 @@ def notations() -> Iterator[Notation]:
 
 def export(name: str) -> Export | None:
     """Returns an export format by name."""
-    from signoff.exports.run_record import Export
+    from signoff.views.exports.run_record import Export
 
     import_path = path_of("exports", name)
     return _named(Export, name, import_path) if import_path is not None else None

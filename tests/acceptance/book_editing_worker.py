@@ -9,7 +9,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import Any
 
-from signoff.cli import main
+from signoff.surfaces.cli import main
 
 REFUSED = (2, 16)
 """Not of the right form, or not what the conditions demand."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from signoff.cli import main
+from signoff.surfaces.cli import main
 from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.suggested_commands import check_suggestions
 from tests.patience import PATIENCE_SECONDS, wait_until, written

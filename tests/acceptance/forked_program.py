@@ -112,7 +112,7 @@ def serve(address: str) -> None:
     import_module("tests.preload")
     sys.path.remove(str(ROOT))
     # Again, for the import path of the commands.
-    import_module("signoff.installed").entry_points("agents")
+    import_module("signoff.documents.entry_points").entry_points("agents")
     # The garbage collectors of the commands then skip everything that was imported.
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -167,7 +167,7 @@ def _command(streams: list[int], argv: list[str], folder: str, environment: dict
     if Path(program).name == RUN_FILE:
         _run_file(*arguments)
         return 0
-    from signoff.cli import main
+    from signoff.surfaces.cli import main
 
     return main(arguments)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from signoff.app.project import open_project
-from signoff.app.run_records import living_workers
+from signoff.app.runs.run_records import living_workers
+from signoff.app.settings.project import open_project
 from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM, worker_for_server
 from tests.browser import open_browser
 from tests.run_stores import store_variables

@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from signoff.cli.entry import signoff
+from signoff.surfaces.cli.entry import signoff
 
 _COMMAND = re.compile(
     # At the start of a line, after a label, or in backquotes; elsewhere it is a word of a sentence.

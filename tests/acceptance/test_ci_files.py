@@ -16,7 +16,7 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
-from signoff.cli.entry import signoff
+from signoff.surfaces.cli.entry import signoff
 from tests.acceptance.doc_blocks import sections
 from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.review_project import ReviewProject

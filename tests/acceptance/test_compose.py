@@ -13,7 +13,7 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
-from signoff.cli.entry import signoff
+from signoff.surfaces.cli.entry import signoff
 from tests.acceptance.cli_project import CliProject
 
 ROOT = Path(__file__).parents[2]

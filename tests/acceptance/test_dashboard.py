@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from signoff.app.run_records import metrics_text
+from signoff.app.runs.run_records import metrics_text
 from signoff.store.sqlite import MemoryStore
-from signoff.telemetry.metrics import DEFINITIONS
+from signoff.views.metrics import DEFINITIONS
 
 DASHBOARD: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "docs/grafana/signoff.json").read_text("utf-8")

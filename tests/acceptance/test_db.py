@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from signoff.cli import main
+from signoff.surfaces.cli import main
 from tests.acceptance.cli_project import CliProject, CommandResult
 from tests.acceptance.forked_program import ForkedProgram
 

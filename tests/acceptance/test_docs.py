@@ -10,10 +10,8 @@ import pytest
 
 import signoff
 from signoff import plugins
-from signoff.app.config_schema import AgentSection, ConfigFile
-from signoff.app.settings import ENVIRONMENT
-from signoff.cli.entry import COMMANDS
-from signoff.cli.exits import OF_STATUS
+from signoff.app.settings.config_schema import AgentSection, ConfigFile
+from signoff.app.settings.settings import ENVIRONMENT
 from signoff.contracts.contract_file import (
     ConditionSection,
     ContractFile,
@@ -24,17 +22,19 @@ from signoff.contracts.contract_file import (
     StepSection,
 )
 from signoff.documents.sections import LimitsSection
-from signoff.flows.constraint_file import ConstraintFile
-from signoff.flows.model import ConvergenceConfig, Tension, WorkflowStep
-from signoff.flows.reading import (
+from signoff.review.flow.constraint_file import ConstraintFile
+from signoff.review.flow.model import ConvergenceConfig, Tension, WorkflowStep
+from signoff.review.flow.reading import (
     ApprovalSection,
     EscalationSection,
     FlowFile,
     RefinePhaseSection,
     TerminationSection,
 )
-from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
+from signoff.review.flow.sections import ConstraintConfig, RoutingConfig, SourceSection
 from signoff.store.connection import shipped_migrations
+from signoff.surfaces.cli.entry import COMMANDS
+from signoff.surfaces.cli.exits import OF_STATUS
 from tests.acceptance.cli_project import worker_for_server
 from tests.acceptance.doc_blocks import KNOWN, Section, anchors, links, sections
 from tests.acceptance.doc_runner import DocRunner

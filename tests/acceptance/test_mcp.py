@@ -9,7 +9,7 @@ from mcp import Client, StdioServerParameters
 
 from tests.acceptance.cli_project import PROGRAM, CliProject, worker_for_server
 from tests.acceptance.mcp_client import McpClient
-from tests.unit.mcp.review_server import CONFIG, FLOW, SCRIPT
+from tests.unit.surfaces.mcp.review_server import CONFIG, FLOW, SCRIPT
 
 NOISY = """
 print("imported: this must not reach the client")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click import Context
 
-from signoff.cli.entry import COMMANDS, signoff
+from signoff.surfaces.cli.entry import COMMANDS, signoff
 from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM
 from tests.patience import PATIENCE_SECONDS
 

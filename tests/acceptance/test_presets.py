@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from signoff.app.presets import presets
-from signoff.cli import main
-from signoff.flows.reading import read_flow_file
+from signoff.app.settings.presets import presets
+from signoff.review.flow.reading import read_flow_file
+from signoff.surfaces.cli import main
 
 NAMES = [name for name, (_, notation) in presets().items() if notation.name == "flows"]
 PASSED = {"overall": "PASS", "issues": []}

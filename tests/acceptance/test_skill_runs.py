@@ -9,12 +9,12 @@ import pytest
 
 from signoff.api import run_async
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentRefused
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import WORKER, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentRefused
-from signoff.runtime.dispatch import AgentRole
 from signoff.runtime.result import RunResult
+from signoff.runtime.sub_agents import AgentRole
 from signoff.skills.discovery import discover_workflows
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent

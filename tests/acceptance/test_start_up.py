@@ -23,9 +23,9 @@ WAITING = 10
 
 NEVER = {
     *("cel", "http", "json_repair", "jsonschema", "multiprocessing", "psutil", "rapidfuzz"),
-    *("rich", "sqlglot", "signoff.agents.http", "signoff.app.config_schema"),
-    *("signoff.contracts.compile", "signoff.guarded_db"),
-    *("fastapi", "starlette", "uvicorn", "signoff.mcp", "signoff.web"),
+    *("rich", "sqlglot", "signoff.agents.http", "signoff.app.settings.config_schema"),
+    *("signoff.contracts.compile", "signoff.contracts.guarded_db"),
+    *("fastapi", "starlette", "uvicorn", "signoff.surfaces.mcp", "signoff.surfaces.web"),
 }
 """What a flow without sources needs only once its agents have answered, or not at all."""
 
@@ -34,12 +34,12 @@ ENGINE = {"asyncio", "signoff.runtime.engine", "ssl", "subprocess"}
 
 COMPILER = {
     *("email", "importlib.metadata", "pydantic", "ruamel.yaml"),
-    *("signoff.core.workflow", "signoff.flows.model"),
+    *("signoff.core.workflow", "signoff.review.flow.model"),
 }
 """What reads definitions."""
 
 IMPORT = "import sys; from signoff import Outcome, StepDef, Workflow, run"
-COMMAND = "import sys; from signoff.cli import main; code = main(sys.argv[2:])"
+COMMAND = "import sys; from signoff.surfaces.cli import main; code = main(sys.argv[2:])"
 CHECK = "sys.exit(', '.join(sys.modules.keys() & set(sys.argv[1].split())))"
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from signoff.app.runs import public_address
+from signoff.app.runs.runs import public_address
 from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import SIGNS
 
@@ -39,7 +39,7 @@ def test_the_new_numbers_of_requests_and_the_old_store_are_named(waiting: CliPro
 
 def test_runs_that_are_running_are_listed_as_left_out(waiting: CliProject) -> None:
     """`--all` would otherwise look as if it had moved everything."""
-    from signoff.app.project import open_project
+    from signoff.app.settings.project import open_project
     from signoff.runtime.owner import this_process
 
     with open_project(waiting.folder, waiting.environment) as project:

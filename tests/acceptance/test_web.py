@@ -15,7 +15,7 @@ import pytest
 from tests.acceptance.cli_project import CliProject, worker_for_server
 from tests.patience import wait_until
 from tests.run_stores import store_variables
-from tests.unit.web.review_project import TARGET, write_project
+from tests.unit.surfaces.web.review_project import TARGET, write_project
 
 WEB = [sys.executable, "-m", "signoff", "web"]
 

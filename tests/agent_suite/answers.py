@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from signoff.errors import AgentBadOutput
+from signoff.core.errors import AgentBadOutput
 from signoff.runtime.effect_errors import usage_of
 from tests.agent_harness import Harness, HarnessBase, TextReply, TruncatedReply, ask
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from signoff.core.effects import AgentRequest
-from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
+from signoff.core.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
 from tests.agent_harness import (
     Behavior,
     BrokenReply,

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from signoff.errors import AgentTimeout
+from signoff.core.errors import AgentTimeout
 from tests.agent_harness import Hang, Harness, HarnessBase, ask
 
 TIMEOUT_SECONDS = 1.0

@@ -6,9 +6,9 @@ from tests.architecture.tree import Module, planted, product
 
 SHARED = {
     # The specification of pairs has an error of this name: `signoff.pair.AgentError` is public.
-    "AgentError": {"signoff.errors", "signoff.pair.session"},
+    "AgentError": {"signoff.core.errors", "signoff.pair.session"},
     # A writer and a reviewer there, the sub-agents of skills here; both are public.
-    "AgentRole": {"signoff.pair.session", "signoff.runtime.dispatch"},
+    "AgentRole": {"signoff.pair.session", "signoff.runtime.sub_agents"},
     # The specifications of contracts and of the engine use the same word, and so do their users:
     # `signoff.contracts.Condition` and `signoff.Condition` are both public.
     "Condition": {"signoff.contracts.model", "signoff.core.step"},
@@ -18,7 +18,7 @@ SHARED = {
     "StepContext": {"signoff.contracts.context", "signoff.core.context"},
     "StepOutput": {"signoff.contracts.model", "signoff.core.step_output"},
     # Public in both notations.
-    "WorkflowStep": {"signoff.contracts.model", "signoff.flows.model"},
+    "WorkflowStep": {"signoff.contracts.model", "signoff.review.flow.model"},
 }
 
 LEFT_OVER: dict[str, set[str]] = {

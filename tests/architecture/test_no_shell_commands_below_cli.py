@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 from tests.architecture.tree import Module, planted, product
 
 SURFACES = ("cli", "testing")
-WORDING = "app/next_commands.py"
+WORDING = "app/runs/next_commands.py"
 COMMANDS = "commands"
 """The module or package in which a notation keeps the commands that it adds to the command line."""
-VENDORS = ("agents/", "flows/files/git.py", "_extras.py")
+VENDORS = ("agents/", "review/flow/files/git.py", "_extras.py")
 """Modules that call other programs, whose options they have to name."""
 
 COMMAND = re.compile(

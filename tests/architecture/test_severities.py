@@ -11,12 +11,12 @@ LIST = "signoff/core/severity.py"
 
 ALLOWED = {
     "signoff/agents/check.py": "translates the words of compilers, such as `fatal`",
-    "signoff/demo/checks.py": "is a check like those that users write: it rates its own findings",
-    "signoff/flows/reading.py": "defines policies that are named after severities",
+    "signoff/surfaces/cli/demo/checks.py": "is a check like those of users: it rates its findings",
+    "signoff/review/flow/reading.py": "defines policies that are named after severities",
     "signoff/profiles/responses.py": "reads a format with a field `issues_critical`",
     "signoff/skills/types.py": "defines the levels of confidence, one of which is `medium`",
-    "signoff/review/policy.py": "implements the trigger `conflicting_criticals`",
-    "signoff/store/rundir/answers.py": "uses `critical` as the priority of a question",
+    "signoff/review/pure/policy.py": "implements the trigger `conflicting_criticals`",
+    "signoff/views/run_directory/answers.py": "uses `critical` as the priority of a question",
 }
 """Modules that mean one particular severity, or something else of the same name."""
 

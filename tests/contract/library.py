@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.verdict import Dialect
+from signoff.contracts.guarded_db.client import SafeDatabaseClient
+from signoff.contracts.guarded_db.verdict import Dialect
 from tests.stubs.postgres import PostgresServer
-from tests.unit.guarded_db.honest import SCHEMA
+from tests.unit.contracts.guarded_db.honest import SCHEMA
 
 
 @dataclass(frozen=True)

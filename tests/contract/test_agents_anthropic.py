@@ -6,9 +6,15 @@ import pytest
 
 from signoff.agents.anthropic import AnthropicModel
 from signoff.core.effects import AgentRequest, ProductPrompt
-from signoff.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
-from signoff.review.constraint import Constraint
-from signoff.review.prompts import build_critic_prompt
+from signoff.core.errors import (
+    AgentAuth,
+    AgentBadOutput,
+    AgentBadRequest,
+    AgentError,
+    AgentTransient,
+)
+from signoff.review.pure.constraint import Constraint
+from signoff.review.pure.prompts import build_critic_prompt
 from tests.agent_harness import TextReply, ask, call_for
 from tests.agent_suite import AgentSuite
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness

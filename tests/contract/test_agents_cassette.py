@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import AgentError
+from signoff.core.errors import AgentError
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import CassetteAgent
 from tests.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests

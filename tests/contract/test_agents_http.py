@@ -14,8 +14,8 @@ from signoff.agents.http import HttpModel
 from signoff.agents.ollama import OllamaModel
 from signoff.agents.openai import OpenAIModel
 from signoff.core.effects import AgentRequest
-from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient, ModelMissing
-from signoff.remedies import ChooseModel
+from signoff.core.errors import AgentAuth, AgentBadRequest, AgentTransient, ModelMissing
+from signoff.core.remedies import ChooseModel
 from tests.agent_harness import Fault, Refusal, TextReply, Unreachable, ask, call_for
 from tests.agent_suite.timeouts import remaining_calls
 from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness

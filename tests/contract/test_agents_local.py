@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from signoff.agents.local import SEED, TEMPERATURE
-from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelMissing
+from signoff.core.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelMissing
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.owner import birth_of
 from tests.agent_harness import Hang, Harness, TextReply, ask

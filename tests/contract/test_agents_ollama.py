@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from signoff.agents.ollama import OllamaModel
+from signoff.core.errors import AgentBadRequest, AgentTransient
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import usage_of
 from tests.agent_harness import TextReply, ask
 from tests.agent_suite import AgentSuite

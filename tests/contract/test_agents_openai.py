@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from signoff.agents.openai import OpenAIModel
+from signoff.core.errors import AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
 from tests.agent_harness import TextReply, ask
 from tests.agent_suite import AgentSuite
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness

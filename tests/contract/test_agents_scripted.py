@@ -4,7 +4,7 @@ import pytest
 
 from signoff.agents.scripted import ScriptedAnswer
 from signoff.core.effects import AgentRequest
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentBadRequest,

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from signoff.cli import main
 from signoff.contracts import StepContext, define_workflow
 from signoff.contracts.definition import compile_file
+from signoff.contracts.guarded_db.client import Connections
+from signoff.core.errors import InvalidWorkflow
 from signoff.core.outcome import Status
 from signoff.documents.source_file import SourceFile
-from signoff.errors import InvalidWorkflow
-from signoff.guarded_db.client import Connections
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import MemoryStore
+from signoff.surfaces.cli import main
 from signoff.testing import ScriptedAgent
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer

@@ -15,10 +15,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import QueuePool
 
 from signoff.contracts import StepContext, define_workflow
+from signoff.contracts.guarded_db.client import SafeDatabaseClient
+from signoff.contracts.guarded_db.staging import Committed, Marker
+from signoff.core.errors import NotAllowed, UsageError
 from signoff.core.outcome import Status
-from signoff.errors import NotAllowed, UsageError
-from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.staging import Committed, Marker
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import MemoryStore
 from tests.contract.library import Library, postgres_library, sqlite_library

@@ -8,18 +8,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from signoff.cli import main
-from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError
-from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.commands import setup_sql
-from signoff.guarded_db.staging import Committed, Marker, Postcondition
-from signoff.remedies import SetUpDatabase
+from signoff.contracts.guarded_db.client import SafeDatabaseClient
+from signoff.contracts.guarded_db.staging import Committed, Marker, Postcondition
+from signoff.core.errors import ConfigError, NotAllowed, StoreBusy, StoreError
+from signoff.core.remedies import SetUpDatabase
+from signoff.surfaces.cli import main
+from signoff.surfaces.notations.database import setup_sql
 from tests.contract.library import Library, postgres_library
 from tests.stubs.pgbouncer import program as pgbouncer_program
 from tests.stubs.pgbouncer import running_pgbouncer
 from tests.stubs.pooler import running_pooler
 from tests.stubs.postgres import PostgresServer
-from tests.unit.guarded_db.honest import HONEST
+from tests.unit.contracts.guarded_db.honest import HONEST
 
 MARKER = Marker("run-1", "edit", 1)
 ROLE = f"worker_{os.getpid()}"

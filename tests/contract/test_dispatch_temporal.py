@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.hand_over import dispatcher_of, hand_over, open_dispatcher, wake
-from signoff.app.project import Project, open_project
-from signoff.app.queue_worker import QueueWorker
-from signoff.app.run_records import living_workers
-from signoff.app.start import plan
+from signoff.app.people.answering import AnswerInput, record_answer
+from signoff.app.runs.run_records import living_workers
+from signoff.app.runs.start import plan
+from signoff.app.settings.project import Project, open_project
+from signoff.app.workers.hand_over import dispatcher_of, hand_over, open_dispatcher, wake
+from signoff.app.workers.queue_worker import QueueWorker
+from signoff.core.errors import WriteFailed
 from signoff.core.outcome import Status
-from signoff.errors import WriteFailed
 from signoff.runtime.ports import DispatcherUnavailable, Rest
 from signoff.runtime.store_port import DispatchToken
 from tests.patience import until, wait_until

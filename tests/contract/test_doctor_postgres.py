@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from signoff.agents.base import Health
-from signoff.app.checks import Check, check_setup
-from signoff.app.home import init_home
+from signoff.app.settings.checks import Check, check_setup
+from signoff.app.settings.home import init_home
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import StoreHealth
 from signoff.store.postgres.connection import read_address

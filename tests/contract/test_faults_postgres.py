@@ -18,20 +18,20 @@ from tempfile import TemporaryDirectory
 import psycopg
 import pytest
 
-from signoff.app.hand_over import hand_over
-from signoff.app.project import Project, open_project
-from signoff.app.queue_worker import QueueWorker
-from signoff.app.run_records import living_workers
-from signoff.app.start import plan
+from signoff.app.runs.run_records import living_workers
+from signoff.app.runs.start import plan
+from signoff.app.settings.project import Project, open_project
+from signoff.app.workers.hand_over import hand_over
+from signoff.app.workers.queue_worker import QueueWorker
 from signoff.core import events as ev
+from signoff.core.errors import StoreBusy, StoreError, WriteFailed
 from signoff.core.outcome import Status
-from signoff.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime import engine
 from signoff.runtime.store_port import Owner
-from signoff.runtime.timeline import events_in
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.store import PostgresStore
+from signoff.views.timeline import events_in
 from tests.patience import PATIENCE_SECONDS, wait_until, whole_lines
 from tests.store_suite.journal_writer import ANN, BOB, start_run
 from tests.stubs.cut_connection import CutConnection, cut_connection
@@ -276,7 +276,7 @@ def test_a_run_in_the_foreground_says_how_to_resume_it_when_the_server_stays_awa
 
 IMPATIENT_RUN = """
 import sys
-from signoff.cli import main
+from signoff.surfaces.cli import main
 from signoff.store.postgres import store
 store.COMMIT_PATIENCE_SECONDS = 0.1
 sys.argv[1:] = ["run", "flow.py:FLOW", "--name", "one"]

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import StoreError
-from signoff.guarded_db.staging import Committed, Marker, Postcondition, RolledBack, Tables
+from signoff.contracts.guarded_db.staging import (
+    Committed,
+    Marker,
+    Postcondition,
+    RolledBack,
+    Tables,
+)
+from signoff.core.errors import StoreError
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer
 

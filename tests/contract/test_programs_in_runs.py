@@ -8,8 +8,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from signoff.app.agents import build_agents
-from signoff.app.settings import AgentSettings
+from signoff.app.settings.agents import build_agents
+from signoff.app.settings.settings import AgentSettings
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import NotAllowed, StoreBusy, StoreError, UsageError
-from signoff.guarded_db import staging
-from signoff.guarded_db.client import SafeDatabaseClient, Staged
-from signoff.guarded_db.ports import Row
-from signoff.guarded_db.staging import (
+from signoff.contracts.guarded_db import staging
+from signoff.contracts.guarded_db.client import SafeDatabaseClient, Staged
+from signoff.contracts.guarded_db.ports import Row
+from signoff.contracts.guarded_db.staging import (
     Committed,
     Impact,
     Marker,
@@ -20,11 +19,12 @@ from signoff.guarded_db.staging import (
     Tables,
     Unconfirmed,
 )
-from signoff.guarded_db.verdict import Allowed, StatementKind
+from signoff.contracts.guarded_db.verdict import Allowed, StatementKind
+from signoff.core.errors import NotAllowed, StoreBusy, StoreError, UsageError
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.guarded_db.attacks import (
+from tests.unit.contracts.guarded_db.attacks import (
     ATTACKS,
     EVERY_ROW,
     NEED_A_TOKEN,
@@ -32,7 +32,7 @@ from tests.unit.guarded_db.attacks import (
     WIPERS,
     lines,
 )
-from tests.unit.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
+from tests.unit.contracts.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
 
 MARKER = Marker("run-1", "edit", 1)
 BEFORE = ["Dune", "Emma"]

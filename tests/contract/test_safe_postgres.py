@@ -6,14 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
-from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.postgres import PostgresConnection, numbered
-from signoff.guarded_db.staging import Committed, Marker, Postcondition, RolledBack, Tables
-from signoff.guarded_db.verdict import Allowed, StatementKind
+from signoff.contracts.guarded_db.client import SafeDatabaseClient
+from signoff.contracts.guarded_db.postgres import PostgresConnection, numbered
+from signoff.contracts.guarded_db.staging import (
+    Committed,
+    Marker,
+    Postcondition,
+    RolledBack,
+    Tables,
+)
+from signoff.contracts.guarded_db.verdict import Allowed, StatementKind
+from signoff.core.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer
-from tests.unit.guarded_db.attacks import SHARED, lines
+from tests.unit.contracts.guarded_db.attacks import SHARED, lines
 
 MARKER = Marker("run-1", "edit", 1)
 BEFORE = ["Dune", "Emma"]

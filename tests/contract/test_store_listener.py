@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from signoff import Outcome, StepContext, StepDef, Workflow
-from signoff.app.queue_worker import work_signal
+from signoff.app.workers.queue_worker import work_signal
 from signoff.core.outcome import Status
 from signoff.core.step import Result
 from signoff.runtime import owner

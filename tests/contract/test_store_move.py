@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from signoff.app import runs
-from signoff.app.runs import move_run, public_address
+from signoff.app.runs import runs
+from signoff.app.runs.runs import move_run, public_address
 from signoff.core.digest import text_digest
+from signoff.core.errors import NameTaken, RunBusy, RunMoved, UnknownName
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
-from signoff.errors import NameTaken, RunBusy, RunMoved, UnknownName
 from signoff.runtime.owner import this_process
 from signoff.runtime.run_transfer import read_copy
 from signoff.runtime.store_port import Store

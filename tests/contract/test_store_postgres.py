@@ -10,9 +10,9 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from signoff.core.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.core.outcome import Status
-from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
-from signoff.remedies import SetUpStore
+from signoff.core.remedies import SetUpStore
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import UnknownName
 from signoff.core.outcome import Status
 from signoff.documents import bounded
 from signoff.documents.python_files import import_file, make_importable
-from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import InboxItem, Store
 from signoff.testing import EffectLog, ScriptedAgent

@@ -10,10 +10,10 @@ import sys
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.errors import SignoffError
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import SignoffError
 from signoff.runtime.engine import Engine
 from tests.run_stores import open_address
 

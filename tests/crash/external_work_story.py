@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from signoff.app.answering import AnswerInput
-from signoff.app.external_work import WorkItem, next_work, start_pulled, submit
-from signoff.app.home import init_home
-from signoff.app.project import open_project
+from signoff.app.people.answering import AnswerInput
+from signoff.app.people.external_work import WorkItem, next_work, start_pulled, submit
+from signoff.app.settings.home import init_home
+from signoff.app.settings.project import open_project
+from signoff.core.errors import UnknownName
 from signoff.documents import bounded
 from signoff.documents.python_files import import_file
-from signoff.errors import UnknownName
 from signoff.runtime.store_port import Store
 from signoff.testing import EffectLog
 from tests import preload  # noqa: F401

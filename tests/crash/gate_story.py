@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.home import init_home
-from signoff.app.project import Project, open_project
+from signoff.app.people.answering import AnswerInput, record_answer
+from signoff.app.settings.home import init_home
+from signoff.app.settings.project import Project, open_project
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import UnknownName
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Approval
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem, Store
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from signoff.testing import EffectLog, ScriptedAgent
 from tests import preload  # noqa: F401
 

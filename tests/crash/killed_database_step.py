@@ -5,10 +5,10 @@ import signal
 import sys
 from typing import Any
 
-from signoff.guarded_db.client import SafeDatabaseClient
-from signoff.guarded_db.ports import Connection
-from signoff.guarded_db.sources import connect, read_address
-from signoff.guarded_db.staging import (
+from signoff.contracts.guarded_db.client import SafeDatabaseClient
+from signoff.contracts.guarded_db.ports import Connection
+from signoff.contracts.guarded_db.sources import connect, read_address
+from signoff.contracts.guarded_db.staging import (
     Applied,
     Marker,
     Postcondition,
@@ -16,7 +16,7 @@ from signoff.guarded_db.staging import (
     Tables,
     apply_together,
 )
-from signoff.guarded_db.verdict import Allowed, Params
+from signoff.contracts.guarded_db.verdict import Allowed, Params
 
 MARKER = Marker("run-1", "edit", 1)
 KILLS = (

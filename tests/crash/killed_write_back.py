@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from signoff.cli import main
 from signoff.runtime import performers, project_files
+from signoff.surfaces.cli import main
 from signoff.testing.crash_child import run_and_exit
 from tests import preload  # noqa: F401
 

@@ -6,10 +6,10 @@ import threading
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.errors import UnknownName
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Store
 from signoff.testing import EffectLog, ScriptedAgent

@@ -12,11 +12,11 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import StepFailed, UnknownName
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import StepFailed, UnknownName
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem, Store

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from signoff.core.errors import UnknownName
 from signoff.core.outcome import Status
-from signoff.errors import UnknownName
 from signoff.runtime.store_port import Owner, Store
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.run_stores import new_address, open_address

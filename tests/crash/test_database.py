@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.guarded_db.staging import Committed
+from signoff.contracts.guarded_db.staging import Committed
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.crash.killed_database_step import (
     GROUP_KILLS,

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import RunBusy
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
-from signoff.errors import RunBusy
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Owner
 from signoff.store.sqlite import MemoryStore

@@ -11,11 +11,11 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import Question, Response
 from signoff.core.run_state import RunState
-from signoff.store.rundir.directory import RunDirectory
-from signoff.store.rundir.files import Disk
-from signoff.store.rundir.layout import EndView, Layout
+from signoff.store.run_files import Disk
+from signoff.store.run_layout import EndView, Layout
 from signoff.store.sqlite import MemoryStore
-from tests.unit.store.rundir.story import BEGAN, DyingDisk, Killed, Story, tree
+from signoff.views.run_directory.directory import RunDirectory
+from tests.unit.views.run_directory.story import BEGAN, DyingDisk, Killed, Story, tree
 
 Stage = Callable[[Story], object]
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.context import StepContext
+from signoff.core.errors import StepFailed
 from signoff.core.fold import fold, state_from_json
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
@@ -23,7 +24,6 @@ from signoff.core.transitions import (
     Returned,
 )
 from signoff.core.workflow import Workflow
-from signoff.errors import StepFailed
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock

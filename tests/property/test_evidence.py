@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.evidence import ArtifactText
+from signoff.review.pure.evidence import ArtifactText
 
 WORDS = st.sampled_from(
     (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signoff.contracts.expressions import BadExpression, Expression, plain_cel
-from signoff.errors import StepFailed
+from signoff.core.errors import StepFailed
 
 TEXTS = st.text(alphabet="=!ab \\'\"\n", max_size=12).map(
     lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

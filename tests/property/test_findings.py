@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
-from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.findings import Ledger, summarize_round
+from signoff.review.pure.critique import Critique, CritiqueIssue, Overall
+from signoff.review.pure.findings import Ledger, summarize_round
 
 PASSAGES = [
     "The first passage is about one thing.",

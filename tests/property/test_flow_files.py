@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from signoff.core.errors import InvalidWorkflow, Problem
 from signoff.documents.yaml_text import read_yaml
-from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.model import config_from_json, config_to_json
-from signoff.flows.reading import config_from_dict
+from signoff.review.flow.model import config_from_json, config_to_json
+from signoff.review.flow.reading import config_from_dict
 
 FLOWS = [
     YAML(typ="safe").load(path)

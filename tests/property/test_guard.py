@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from signoff.guarded_db.guard import Guard
-from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
-from tests.unit.guarded_db.attacks import POSTGRES, SHARED, SQLITE, lines, runs
-from tests.unit.guarded_db.honest import HONEST, SCHEMA
+from signoff.contracts.guarded_db.guard import Guard
+from signoff.contracts.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
+from tests.unit.contracts.guarded_db.attacks import POSTGRES, SHARED, SQLITE, lines, runs
+from tests.unit.contracts.guarded_db.honest import HONEST, SCHEMA
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 GUARDS = {dialect: Guard(dialect) for dialect in DIALECTS}

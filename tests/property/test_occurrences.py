@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
-from signoff.review.artifact import ArtifactVersion
-from signoff.review.critique import (
+from signoff.review.pure.artifact import ArtifactVersion
+from signoff.review.pure.critique import (
     Adjudication,
     AdjudicationDecision,
     Critique,
@@ -20,9 +20,9 @@ from signoff.review.critique import (
     Pursuit,
     Verdict,
 )
-from signoff.review.finding import Finding
-from signoff.review.findings import Ledger
-from signoff.review.lasting_decision import LastingDecision, dismissed_before
+from signoff.review.pure.finding import Finding
+from signoff.review.pure.findings import Ledger
+from signoff.review.pure.lasting_decision import LastingDecision, dismissed_before
 
 BAD = "x = 1"
 PATH = "code.py"

@@ -3,8 +3,8 @@ from collections.abc import Callable
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signoff.review.critique import Overall, Verdict
-from tests.unit.review.quotations import (
+from signoff.review.pure.critique import Overall, Verdict
+from tests.unit.review.pure.quotations import (
     APPROVED,
     BARE,
     BLOCK,

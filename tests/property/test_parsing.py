@@ -3,8 +3,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.critique import Adjudication, Critique, Overall, Verdict
-from signoff.review.parsing import Unreadable, parse_adjudication, parse_critique
+from signoff.review.pure.critique import Adjudication, Critique, Overall, Verdict
+from signoff.review.pure.parsing import Unreadable, parse_adjudication, parse_critique
 
 PIECES = (
     st.sampled_from(

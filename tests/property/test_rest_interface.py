@@ -11,12 +11,12 @@ import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signoff.app.hand_over import hand_over
-from signoff.app.start import plan
+from signoff.app.runs.start import plan
+from signoff.app.workers.hand_over import hand_over
 from signoff.store.sqlite import MemoryStore
-from signoff.web.access import Access, AccessScope
-from signoff.web.server import create_app
-from tests.unit.web.review_project import TARGET, review_project, work
+from signoff.surfaces.web.access import Access, AccessScope
+from signoff.surfaces.web.server import create_app
+from tests.unit.surfaces.web.review_project import TARGET, review_project, work
 
 pytestmark = pytest.mark.slow
 

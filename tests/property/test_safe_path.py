@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.errors import UnsafePath
+from signoff.core.errors import UnsafePath
 from signoff.runtime.paths import safe_path
 
 PIECES = st.sampled_from(

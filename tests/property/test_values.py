@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from signoff.core.codec import BLOB_FROM, decode, encode
 from signoff.core.delta import Revision, apply, diff
 from signoff.core.digest import digest, text_digest
+from signoff.core.errors import NotSerialisable
 from signoff.core.frozen import freeze, thaw
-from signoff.errors import NotSerialisable
 from tests.property.values import json_values, keys
 
 objects = st.dictionaries(keys, json_values(), max_size=4)

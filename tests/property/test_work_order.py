@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.work_order import (
+from signoff.review.pure.work_order import (
     Edit,
     EditKind,
     apply_edits,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from signoff.core import events as ev
 from signoff.core.delta import Append, Delta, diff
+from signoff.core.errors import UnmappedOutcome
 from signoff.core.fold import evolve
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import RunState, Stage
@@ -40,7 +41,6 @@ from signoff.core.transitions import (
     decide,
 )
 from signoff.core.workflow import Workflow
-from signoff.errors import UnmappedOutcome
 
 CONDITION = Condition("c", lambda ctx: True, "not so")
 RETURNED = [Outcome.OK, Outcome.FAIL, Outcome.SKIP, Outcome.ITERATE]

@@ -11,7 +11,7 @@ import pytest
 from signoff.agents.local import LocalModel
 from signoff.agents.weights import SMOLLM2, model_cache
 from signoff.core.effects import AgentRequest, EffectId
-from signoff.errors import AgentBadOutput
+from signoff.core.errors import AgentBadOutput
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from tests.agent_harness import ask

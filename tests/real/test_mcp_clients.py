@@ -22,7 +22,7 @@ from tests.acceptance.forked_program import ForkedProgram
 from tests.patience import PATIENCE_SECONDS
 from tests.real.vendors import KEY, Vendor
 from tests.stubs.vendors.server import Turn, UseTool, UseTools, VendorStub
-from tests.unit.mcp.review_server import CONFIG, FLOW, SCRIPT
+from tests.unit.surfaces.mcp.review_server import CONFIG, FLOW, SCRIPT
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

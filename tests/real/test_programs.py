@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.effects import AgentRequest
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadRequest,
     AgentError,

@@ -8,8 +8,8 @@ import pytest
 
 from tests.browser import OPTIONS, find_browser
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.flows.harness import fails, issue, passes
-from tests.unit.pages.test_report import HOSTILE, page, played
+from tests.unit.review.flow.harness import fails, issue, passes
+from tests.unit.views.pages.test_report import HOSTILE, page, played
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

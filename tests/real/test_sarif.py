@@ -13,11 +13,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from signoff.exports.reviews import sarif
-from signoff.exports.run_record import ExportOptions
-from tests.unit.exports.test_reviews_sarif import CALM, WIDE, review
-from tests.unit.flows.harness import fails, issue, rules
-from tests.unit.pages.test_report import HOSTILE
+from signoff.views.exports.reviews import sarif
+from signoff.views.exports.run_record import ExportOptions
+from tests.unit.review.flow.harness import fails, issue, rules
+from tests.unit.views.exports.test_reviews_sarif import CALM, WIDE, review
+from tests.unit.views.pages.test_report import HOSTILE
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / ".agents-env/linters/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool"

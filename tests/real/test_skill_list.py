@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.cli import main
 from signoff.skills import discover_workflows
+from signoff.surfaces.cli import main
 from tests.patience import PATIENCE_SECONDS
 from tests.real.vendors import KEY, Vendor
 from tests.stubs.vendors.server import Say, Turn, VendorStub

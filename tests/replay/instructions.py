@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from signoff import Dispatch, Outcome, StepDef, Workflow
-from signoff.errors import WriteFailed
+from signoff.core.errors import WriteFailed
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, ScriptedAgent

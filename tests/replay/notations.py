@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from signoff.contracts import define_workflow
+from signoff.core.errors import UnknownName, WriteFailed
 from signoff.core.workflow import Workflow
-from signoff.errors import UnknownName, WriteFailed
-from signoff.flows.compile import compile_flow
 from signoff.notation import CompileContext
 from signoff.pair.workflow import build
+from signoff.review.flow.compile import compile_flow
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, ScriptedAgent
 from tests.replay.recordings import Until
-from tests.unit.flows.harness import constraint, fails, flow, issue, passes, rules, step
+from tests.unit.review.flow.harness import constraint, fails, flow, issue, passes, rules, step
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from signoff.errors import WriteFailed
+from signoff.core.errors import WriteFailed
 from signoff.runtime.store_port import Commit, CommitResult
 from signoff.store.connection import migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore

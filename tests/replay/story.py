@@ -14,12 +14,12 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentTransient, StepFailed, WriteFailed
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.core.spend import Usage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentTransient, StepFailed, WriteFailed
 from signoff.runtime import journal
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import SqliteStore

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import TypeVar
 
-from signoff.errors import InvalidAnswer, RunBusy
+from signoff.core.errors import InvalidAnswer, RunBusy
 from signoff.runtime.store_port import Owner, Store
 from tests.store_suite.journal_writer import JournalWriter, StoreFixture, new_request, start_run
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from signoff.core.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
-from signoff.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
 from signoff.runtime.store_port import InboxItem, Store
 from tests.store_suite.journal_writer import START, StoreFixture, new_request, start_run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from signoff.core.errors import UnknownName
 from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry
-from signoff.errors import UnknownName
 from signoff.runtime.store_port import Store
 from tests.store_suite.journal_writer import (
     ANN,

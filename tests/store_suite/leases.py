@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from signoff.core.errors import RunBusy
 from signoff.core.outcome import Status
-from signoff.errors import RunBusy
-from signoff.remedies import CancelRun
+from signoff.core.remedies import CancelRun
 from signoff.runtime.store_port import LEASE_SECONDS, SILENT_SECONDS, DispatchToken, Owner, Store
 from tests.store_suite.journal_writer import ANN, BOB, JournalWriter, StoreFixture, start_run
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from signoff.core.digest import text_digest
+from signoff.core.errors import RunBusy, StoreDamaged, StoreError, UnknownName
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
-from signoff.errors import RunBusy, StoreDamaged, StoreError, UnknownName
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 from tests.store_suite.journal_writer import ANN, StoreFixture, new_request, start_run

@@ -6,9 +6,9 @@ import pytest
 import signoff
 from signoff import Approval, Outcome, Question, Status, StepContext, StepDef, Workflow
 from signoff.api import target_of
-from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.project import open_project
-from signoff.errors import (
+from signoff.app.people.answering import AnswerInput, record_answer
+from signoff.app.settings.project import open_project
+from signoff.core.errors import (
     InvalidAnswer,
     NameTaken,
     StaleApproval,

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from signoff import plugins
-from signoff.errors import ConfigError
+from signoff.core.errors import ConfigError
 from signoff.runtime.ports import Capabilities
 
 
 @pytest.mark.parametrize(
-    "import_path", ["no_such_package:thing", "signoff.errors:Nothing", "", "a:"]
+    "import_path", ["no_such_package:thing", "signoff.core.errors:Nothing", "", "a:"]
 )
 def test_what_cannot_be_loaded_is_a_mistake_in_the_settings(import_path: str) -> None:
     """The message has to name the entry, not our import machinery."""
@@ -71,9 +71,11 @@ def install(folder: Path, value: str) -> None:
     """Puts a package into a folder that registers a format of export."""
     module = f"export_of_{folder.name}"
     (folder / f"{module}.py").write_text(
-        f"from signoff.exports.run_record import Export\nEXPORT = {value}\n"
+        f"from signoff.views.exports.run_record import Export\nEXPORT = {value}\n"
     )
     metadata = folder / "lines-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Name: lines\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text(f"[signoff.exports]\nlines = {module}:EXPORT\n")
+    (metadata / "entry_points.txt").write_text(
+        f"[signoff.views.exports]\nlines = {module}:EXPORT\n"
+    )

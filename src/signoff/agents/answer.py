@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentBadOutput, AgentBadRequest, AgentTransient
 from signoff.core.spend import Usage, amount_of
 from signoff.documents import bounded
 from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.documents.lenient_json import NotJson, load, strip_code_fence
-from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import with_usage
 
 

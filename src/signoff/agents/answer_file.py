@@ -38,9 +38,9 @@ from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health, health_of, one_of
 from signoff.agents.failures import find_reset_time
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentBadRequest, AgentError, ConfigError
 from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.documents.control_characters import replace_lone_surrogates
-from signoff.errors import AgentBadRequest, AgentError, ConfigError
 from signoff.runtime.effect_errors import FREE, error_from_json, error_to_json, usage_of, with_usage
 from signoff.runtime.environment import Secrets
 from signoff.runtime.paths import safe_path

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, ConfigError
-from signoff.remedies import CheckSetup, Resume
+from signoff.core.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, ConfigError
+from signoff.core.remedies import CheckSetup, Resume
 from signoff.runtime.ports import (
     Agent,
     Call,

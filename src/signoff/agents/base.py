@@ -17,8 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import AgentBadRequest, ConfigError
-from signoff.remedies import Remedy, ShowInbox
+from signoff.core.errors import AgentBadRequest, ConfigError
+from signoff.core.remedies import Remedy, ShowInbox
 from signoff.runtime.ports import Call, Capabilities, capabilities_of
 
 

@@ -28,9 +28,15 @@ from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health, one_of
 from signoff.agents.workspace import copy_project, project_folder, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
+from signoff.core.errors import (
+    AgentBadOutput,
+    AgentBadRequest,
+    AgentTimeout,
+    CommandFailed,
+    ConfigError,
+)
 from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.documents.python_files import extend_import_path
-from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
 from signoff.runtime.paths import path_from

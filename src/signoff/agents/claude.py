@@ -25,9 +25,9 @@ from signoff.agents.failures import failure_error
 from signoff.agents.headless import HeadlessAgent, OutputReader, probe
 from signoff.agents.kinds import BUNDLED
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentBadOutput, AgentError, ConfigError
 from signoff.core.spend import Usage, amount_of
 from signoff.documents.control_characters import replace_lone_surrogates
-from signoff.errors import AgentBadOutput, AgentError, ConfigError
 from signoff.runtime.ports import Capabilities
 
 MAX_SCHEMA_BYTES = 100_000

@@ -18,8 +18,8 @@ from signoff.agents.failures import failure_error, unwrapped_message
 from signoff.agents.headless import HeadlessAgent, OutputReader, probe
 from signoff.agents.kinds import BUNDLED
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentTransient
 from signoff.core.spend import Usage
-from signoff.errors import AgentTransient
 from signoff.runtime.ports import Capabilities
 
 _LOGIN = "run `codex login`, or set OPENAI_API_KEY"

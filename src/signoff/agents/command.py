@@ -33,10 +33,7 @@ from signoff.agents.failures import find_reset_time, redact_line
 from signoff.agents.headless import HeadlessAgent, Job, ProgramReply, Transcript, find_program
 from signoff.agents.workspace import settings_folder
 from signoff.core.effects import AgentRequest, CommandResult
-from signoff.core.spend import USAGE_AMOUNTS, Usage
-from signoff.documents.control_characters import replace_lone_surrogates
-from signoff.documents.regular_files import read_regular
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentBadRequest,
@@ -46,6 +43,9 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.core.spend import USAGE_AMOUNTS, Usage
+from signoff.documents.control_characters import replace_lone_surrogates
+from signoff.documents.regular_files import read_regular
 from signoff.runtime.ports import Capabilities
 
 MAX_ANSWER_BYTES = 64_000_000

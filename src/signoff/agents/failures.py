@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from signoff.agents.answer import as_dict
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadRequest,
     AgentError,

@@ -16,8 +16,8 @@ from signoff.agents.answer import as_dict, as_text, sum_of_counts, with_schema
 from signoff.agents.failures import failure_error, unwrapped_message
 from signoff.agents.headless import HeadlessAgent, OutputReader
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentBadOutput, AgentBadRequest, AgentError
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError
 from signoff.runtime.ports import Capabilities
 
 DEFAULT_MODEL = "gemini-2.5-pro"

@@ -29,7 +29,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from signoff._extras import install_command
 from signoff.agents import workspace as ws
 from signoff.agents.answer import MAX_CHARACTERS, ModelAnswer, judge
 from signoff.agents.base import Health, one_of, positive_seconds, whole_number
@@ -37,8 +36,7 @@ from signoff.agents.failures import USAGE_ERROR, failure_error
 from signoff.agents.http import read_key
 from signoff.agents.kinds import bundled_program
 from signoff.core.effects import AgentRequest, CommandResult, Reply
-from signoff.documents.control_characters import replace_lone_surrogates
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentBadRequest,
@@ -49,8 +47,10 @@ from signoff.errors import (
     CommandFailed,
     ConfigError,
 )
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import Secrets, program_environment
+from signoff.runtime.extras import install_command
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import Sink, call_mark, end_orphans, run_process
 from signoff.runtime.scratch import scratch_folder

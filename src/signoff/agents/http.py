@@ -31,8 +31,7 @@ from signoff.agents.failures import (
     retry_time,
 )
 from signoff.core.effects import AgentRequest, Reply
-from signoff.documents.control_characters import replace_lone_surrogates
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadRequest,
     AgentError,
@@ -41,7 +40,8 @@ from signoff.errors import (
     ConfigError,
     ModelMissing,
 )
-from signoff.remedies import Install
+from signoff.core.remedies import Install
+from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 _PLAIN_HEADERS = frozenset(

@@ -36,10 +36,16 @@ from signoff.agents.base import Health, non_negative, positive_seconds, whole_nu
 from signoff.agents.headless import MAX_OUTPUT_BYTES, Job, LineSplitter, run_program
 from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, CommandResult, Reply
+from signoff.core.errors import (
+    AgentBadRequest,
+    AgentError,
+    AgentTimeout,
+    AgentTransient,
+    ModelMissing,
+)
+from signoff.core.remedies import Install, PullModel, Remedy
 from signoff.core.spend import Usage
 from signoff.documents.control_characters import replace_lone_surrogates
-from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
-from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import program_environment
 from signoff.runtime.ports import Call, Capabilities

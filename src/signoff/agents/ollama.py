@@ -27,8 +27,8 @@ from signoff.agents.base import Health, whole_number
 from signoff.agents.failures import ServerRefusal
 from signoff.agents.http import HttpModel, Server, parse_base_url
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 

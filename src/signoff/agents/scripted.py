@@ -23,9 +23,9 @@ from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.answer_file import AnswerEntry, effect_key, read_entries, take_answer
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentBadRequest, ConfigError
 from signoff.core.one_line import start_of
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.ports import Call, Capabilities, Clock
 

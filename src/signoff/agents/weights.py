@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-from signoff.errors import CommandFailed, OperatorError, UnknownName
+from signoff.core.errors import CommandFailed, OperatorError, UnknownName
 from signoff.runtime.process import run_process
 
 FOLDER_VARIABLE = "SIGNOFF_MODELS"

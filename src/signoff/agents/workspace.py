@@ -21,9 +21,9 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from signoff.core.errors import AgentBadRequest
+from signoff.documents.home_folder import VARIABLE, find_home_folder
 from signoff.documents.regular_files import read_regular
-from signoff.errors import AgentBadRequest
-from signoff.runtime.home_folder import VARIABLE, find_home_folder
 from signoff.runtime.paths import safe_path
 
 SKIPPED_FOLDERS = frozenset(

@@ -17,8 +17,8 @@ from typing import Any
 
 from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentAuth, AgentError, AgentQuota
 from signoff.core.spend import USAGE_AMOUNTS, Usage
-from signoff.errors import AgentAuth, AgentError, AgentQuota
 from signoff.runtime.effect_errors import FREE as FREE_USAGE
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from signoff.contracts.checkpoint import GateDecision as GateDecision
     from signoff.contracts.context import StepContext as StepContext
     from signoff.contracts.definition import define_workflow as define_workflow
+    from signoff.contracts.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
     from signoff.contracts.model import Condition as Condition
     from signoff.contracts.model import ConditionalNext as ConditionalNext
     from signoff.contracts.model import Database as Database
@@ -25,6 +26,5 @@ if TYPE_CHECKING:
     from signoff.contracts.model import WorkflowStep as WorkflowStep
     from signoff.contracts.resuming import ResumeContext as ResumeContext
     from signoff.contracts.resuming import resume_context as resume_context
-    from signoff.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
 
 __all__, __getattr__, __dir__ = exported_names(__name__)

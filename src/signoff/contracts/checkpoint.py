@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from signoff.contracts.model import ParallelItemResult, PendingRetry, StepResult, WorkflowStep
-from signoff.errors import AuthorError
+from signoff.core.errors import AuthorError
 
 # What steps returned, and which step a name belongs to.
 #

@@ -29,13 +29,13 @@ from signoff.contracts.runtime import ContractRuntime, ForEach, Performed, Singl
 from signoff.core.code import describe_code, function_of, parse_module
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
+from signoff.core.errors import ConfigError
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Condition as EngineCondition
 from signoff.core.step import Edge, Gate, StepDef
 from signoff.core.step import GateOption as EngineOption
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
-from signoff.errors import ConfigError
 from signoff.notation import Ask, DryRunPlan
 
 NOTATION = "contracts"

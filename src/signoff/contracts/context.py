@@ -10,8 +10,8 @@ from signoff.contracts.checkpoint import Checkpoint, expression_view
 from signoff.contracts.expressions import CTX_NAMES, Expression
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import CommandResult, Reply
+from signoff.core.errors import UsageError
 from signoff.core.requests import Answer, Request
-from signoff.errors import UsageError
 
 if TYPE_CHECKING:
     from signoff.contracts.database import StepSession, Tables

@@ -1,7 +1,7 @@
 """The way to the user's database, which steps read and stage changes for.
 
-This is the only module of contracts that knows `signoff.guarded_db`. It loads that package when a
-workflow names a database, so that others start without the parser and the drivers.
+This is the only module of contracts that knows `guarded_db`. It loads that package when a workflow
+names a database, so that others start without the parser and the drivers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from signoff.contracts.model import Database
 
 if TYPE_CHECKING:
-    from signoff.guarded_db.client import Connections, StepSession
-    from signoff.guarded_db.staging import Tables
+    from signoff.contracts.guarded_db.client import Connections, StepSession
+    from signoff.contracts.guarded_db.staging import Tables
 
 __all__ = ["Connections", "StepKey", "StepSession", "Tables"]
 """What the other modules name in their signatures; the types are not loaded for that."""
@@ -30,7 +30,7 @@ it is quick, so that other steps can share the transaction."""
 
 def open_database(database: Database) -> Connections:
     """Returns the database that a definition names; connects when it is first used."""
-    from signoff.guarded_db.client import Connections
+    from signoff.contracts.guarded_db.client import Connections
 
     return Connections(database.connect or database.url)
 
@@ -40,7 +40,7 @@ def back_up(database: Database, reason: str, *, reuse: bool) -> str:
 
     A database whose connections come from a function is backed up by its address.
     """
-    from signoff.guarded_db.upkeep import Origin, Upkeep
+    from signoff.contracts.guarded_db.upkeep import Origin, Upkeep
 
     folder = Path(database.backups) if database.backups else None
     upkeep = Upkeep(database.url, backups=folder, keep=database.keep)
@@ -51,16 +51,16 @@ def back_up(database: Database, reason: str, *, reuse: bool) -> str:
 
 def check_address(url: str) -> Path | None:
     """Returns the path of a SQLite file, None for a server; raises `ConfigError` for others."""
-    from signoff.guarded_db.sources import read_address
+    from signoff.contracts.guarded_db.sources import read_address
 
     return read_address(url).path
 
 
 def query_problem(sql: str, database: Database) -> str:
     """Returns why a condition may not use a query; empty if it may."""
-    from signoff.guarded_db.guard import Guard
-    from signoff.guarded_db.sources import read_address
-    from signoff.guarded_db.verdict import Allowed, Dialect, StatementKind
+    from signoff.contracts.guarded_db.guard import Guard
+    from signoff.contracts.guarded_db.sources import read_address
+    from signoff.contracts.guarded_db.verdict import Allowed, Dialect, StatementKind
 
     # Without an address, the database is known when it is used, and checks it then.
     every: tuple[Dialect, ...] = ("sqlite", "postgres")

@@ -40,13 +40,13 @@ from signoff.contracts.model import (
     WorkflowStep,
 )
 from signoff.contracts.work import VARIABLE
+from signoff.core.errors import ConfigError, InvalidWorkflow, Problem
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.mistakes import format_path, line_of
 from signoff.documents.python_files import extend_import_path
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
-from signoff.errors import ConfigError, InvalidWorkflow, Problem
 from signoff.notation import CompileContext
 
 RESULT_NAMES = frozenset({"rows", "value"})

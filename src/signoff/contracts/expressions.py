@@ -20,8 +20,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from signoff.contracts.checkpoint import OWN_NAMES, RESULTS
+from signoff.core.errors import AuthorError, StepFailed
 from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, variables_of
-from signoff.errors import AuthorError, StepFailed
 
 CTX_NAMES = {
     "run_id": "runId",

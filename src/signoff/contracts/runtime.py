@@ -47,16 +47,16 @@ from signoff.contracts.work import (
     undecided,
     work,
 )
+from signoff.core.amounts import count
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, ItemHandler
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.effects import ProductPrompt
+from signoff.core.errors import StepFailed, StoreError
 from signoff.core.outcome import Outcome
 from signoff.core.requests import RETRY, Approval, Choice, Request
-from signoff.error_text import lost_work, unmet
-from signoff.errors import StepFailed, StoreError
-from signoff.runtime.amounts import count
+from signoff.runtime.error_text import lost_work, unmet
 from signoff.runtime.handlers import on_thread, thread_slots
 
 if TYPE_CHECKING:

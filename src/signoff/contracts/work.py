@@ -18,9 +18,9 @@ from signoff.contracts.expressions import BadExpression, parse_expression
 from signoff.contracts.model import Check, Condition, StepInput, StepOutput, WorkflowStep
 from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
+from signoff.core.errors import NotSerialisable, StepFailed, UsageError
 from signoff.core.frozen import freeze
-from signoff.error_text import unmet
-from signoff.errors import NotSerialisable, StepFailed, UsageError
+from signoff.runtime.error_text import unmet
 from signoff.runtime.handlers import for_thread, is_async, on_thread, thread_slots
 from signoff.runtime.process import KEPT_BYTES
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from signoff.core.code import EMPTY, resolve
-from signoff.errors import Problem
+from signoff.core.errors import Problem
 
 _CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)

@@ -18,8 +18,8 @@ from typing import Any
 import orjson
 
 from signoff.core.digest import text_digest
+from signoff.core.errors import NotSerialisable, StoreDamaged
 from signoff.core.frozen import DEPTH, STORED_DEPTH, FrozenDict, FrozenList, as_key
-from signoff.errors import NotSerialisable, StoreDamaged
 
 BLOB_FROM = 6000
 """Characters from which a string becomes a blob; shorter ones cost less in the row itself."""

@@ -22,9 +22,9 @@ from signoff.core.effects import (
     Reply,
     Written,
 )
+from signoff.core.errors import UsageError
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
-from signoff.errors import UsageError
 
 # What `ctx.random()` returns.
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from operator import is_
 from typing import Any
 
+from signoff.core.errors import BadHandlerResult, NotSerialisable
 from signoff.core.frozen import FrozenDict, FrozenList, as_key, freeze
-from signoff.errors import BadHandlerResult, NotSerialisable
 
 SET, APPEND, REVISE, ITEMS = "set", "append", "revise", "items"
 

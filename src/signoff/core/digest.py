@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from signoff.errors import NotSerialisable
+from signoff.core.errors import NotSerialisable
 
 # Nearly every command needs the digest of a text, few need that of a definition: what only the
 # latter uses is imported where it is used.

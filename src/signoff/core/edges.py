@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from signoff.core.errors import UnmappedOutcome
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
-from signoff.errors import UnmappedOutcome
 
 DEFAULT_BOUND = 20
 """How often a loop without a declared bound may be taken."""

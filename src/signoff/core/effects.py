@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
+from signoff.core.errors import UsageError
 from signoff.core.spend import Usage
-from signoff.errors import UsageError
 
 EffectId = NewType("EffectId", str)
 """Scope path, key and ordinal within one step attempt: `critics[3]/ask#1`."""

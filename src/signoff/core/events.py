@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from signoff.core.delta import Delta
 from signoff.core.effects import EffectId, EffectKind
+from signoff.core.errors import StoreDamaged, StoreTooNew
 from signoff.core.outcome import Outcome, Status
 from signoff.core.stop_reason import StopReason
-from signoff.errors import StoreDamaged, StoreTooNew
-from signoff.tagged_json import snake_case
+from signoff.core.tagged_json import snake_case
 
 ROUNDS = "max_iterations"
 """Used in place of an edge's key for the limit on rounds; edge keys contain a slash."""

@@ -19,12 +19,12 @@ from signoff.core import events as ev
 from signoff.core.delta import apply
 from signoff.core.digest import line_digest
 from signoff.core.effects import EffectKind, scope_of
+from signoff.core.errors import StoreDamaged
 from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 from signoff.core.stop_reason import reason_from_json
-from signoff.errors import StoreDamaged
 
 
 def fold(events: Iterable[ev.Event], state: RunState | None = None) -> RunState:

@@ -12,7 +12,7 @@ import math
 from types import MappingProxyType, NoneType
 from typing import Any, NoReturn, Self
 
-from signoff.errors import NotSerialisable
+from signoff.core.errors import NotSerialisable
 
 DEPTH = 100
 """How deep lists and dicts may be nested; far below the limit of Python itself."""

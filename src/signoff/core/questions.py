@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from signoff.errors import InvalidAnswer, UsageError
-from signoff.remedies import PassOption, Remedy
+from signoff.core.errors import InvalidAnswer, UsageError
+from signoff.core.remedies import PassOption, Remedy
 
 SEPARATORS = "=:"
 """What may follow a header where a question is answered in a line of text."""

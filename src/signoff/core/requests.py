@@ -13,6 +13,7 @@ from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
+from signoff.core.errors import InvalidAnswer, UsageError
 from signoff.core.questions import (
     Option,
     UserQuestion,
@@ -22,7 +23,6 @@ from signoff.core.questions import (
     one_of,
     questions_of,
 )
-from signoff.errors import InvalidAnswer, UsageError
 
 # Which answers must come with proof that a human was present.
 #

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Self, assert_never
 
-from signoff import remedies as fix
+from signoff.core import remedies as fix
+from signoff.core.errors import AgentTransient
 from signoff.core.outcome import Status
-from signoff.errors import AgentTransient
-from signoff.tagged_json import Tagged
+from signoff.core.tagged_json import Tagged
 
 # An error as data: what it was, who it concerns and what fixes it.
 

@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core import stop_reason
 from signoff.core.edges import ERROR, ResolvedEdge, gate_name
+from signoff.core.errors import EngineError
 from signoff.core.events import ROUNDS, lifts_of
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.questions import Option
 from signoff.core.requests import RETRY
 from signoff.core.run_state import Stage
-from signoff.errors import EngineError
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow

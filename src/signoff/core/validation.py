@@ -21,10 +21,10 @@ from typing import Any, Union, get_args, get_origin
 from signoff.core.args import Param, fit, read_params
 from signoff.core.code import EMPTY, function_of, resolve
 from signoff.core.edges import as_edge, declared_edges
+from signoff.core.errors import Problem
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import AMOUNT, Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, HandlerObject, StepDef
-from signoff.errors import Problem
 
 Steps = Sequence[StepDef]
 

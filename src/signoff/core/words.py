@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from signoff.errors import UnknownName
+from signoff.core.errors import UnknownName
 
 
 class Label(StrEnum):

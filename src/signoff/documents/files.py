@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from signoff.core.errors import Problem
 from signoff.documents.regular_files import NotRegular, read_regular
-from signoff.errors import Problem
 
 MOST_BYTES = 1_000_000
 """Files written by hand are smaller, and parsing much larger YAML takes minutes."""

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Tag, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from signoff.errors import Problem
+from signoff.core.errors import Problem
 
 Path = tuple[str | int, ...]
 

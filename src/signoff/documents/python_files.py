@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from signoff.errors import InvalidWorkflow, Problem, SignoffError
+from signoff.core.errors import InvalidWorkflow, Problem, SignoffError
 
 _OURS = str(Path(__file__).parents[1])
 _IMPORTLIB = str(Path(importlib.__file__).parent)

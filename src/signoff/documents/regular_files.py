@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from signoff.errors import WriteFailed
+from signoff.core.errors import WriteFailed
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from signoff.core.errors import Problem
 from signoff.documents.files import display_path, read_text
 from signoff.documents.yaml_text import Document, as_mapping, newer_version, read_yaml
-from signoff.errors import Problem
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from os import PathLike
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from signoff.core.errors import InvalidTemplate, Problem
 from signoff.documents.files import display_path, read_text
-from signoff.errors import InvalidTemplate, Problem
 
 MOST_INCLUDES = 1000
 """In one template: files that include each other twice double the text with every level."""

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from signoff.core.errors import NotTrusted
 from signoff.documents.regular_files import make_private_folders, replace_private
-from signoff.errors import NotTrusted
 
 VARIABLE = "SIGNOFF_TRUST"
 """The environment variable that trusts every project, for CI and containers."""

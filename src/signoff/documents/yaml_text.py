@@ -21,7 +21,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.scalarbool import ScalarBoolean
 
 from signoff._version import __version__
-from signoff.errors import Problem
+from signoff.core.errors import Problem
 
 Path = tuple[str | int, ...]
 """The keys and list positions that lead to a value."""

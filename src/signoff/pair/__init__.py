@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from signoff.pair.session import WorkflowError as WorkflowError
     from signoff.pair.session import should_stop_early as should_stop_early
     from signoff.pair.workflow import should_continue_iteration as should_continue_iteration
-    from signoff.review.reviewer_verdict import is_approved as is_approved
-    from signoff.review.similarity import calculate_similarity as calculate_similarity
+    from signoff.review.pure.reviewer_verdict import is_approved as is_approved
+    from signoff.review.pure.similarity import calculate_similarity as calculate_similarity
 
 __all__, __getattr__, __dir__ = exported_names(__name__)

@@ -14,6 +14,7 @@ from signoff.agents.auto import check_health
 from signoff.agents.base import Health
 from signoff.agents.ollama import OllamaModel
 from signoff.core.effects import AgentRequest, EffectId, ProductPrompt
+from signoff.core.remedies import Install
 from signoff.notation import CompileContext
 from signoff.pair.config import (
     OLLAMA,
@@ -28,9 +29,8 @@ from signoff.pair.config import (
     resolve_settings,
 )
 from signoff.pair.session import AgentError, AgentRole, ModelNotFoundError
-from signoff.remedies import Install
-from signoff.review.prompt_text import enclose
-from signoff.review.reviewer_verdict import PHRASE, SCHEMA
+from signoff.review.pure.prompt_text import enclose
+from signoff.review.pure.reviewer_verdict import PHRASE, SCHEMA
 from signoff.runtime.ports import Agent, Call
 
 _SYSTEM = {AgentRole.WRITER: SLOGAN.writer_system, AgentRole.REVIEWER: SLOGAN.reviewer_system}

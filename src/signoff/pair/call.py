@@ -15,8 +15,9 @@ from signoff.agents.base import KnownAgent
 from signoff.agents.check import CheckAgent
 from signoff.agents.ollama import OllamaModel
 from signoff.api import LimitsLike, resume_async, run_async
-from signoff.app.agents import build_agents
-from signoff.errors import Problem
+from signoff.app.settings.agents import build_agents
+from signoff.core.amounts import count
+from signoff.core.errors import Problem
 from signoff.notation import CompileContext
 from signoff.pair.agents import check_pair
 from signoff.pair.config import OLLAMA, PHRASE_VERDICT, project_context
@@ -31,7 +32,6 @@ from signoff.pair.session import (
     session_of,
 )
 from signoff.pair.workflow import Approve, build
-from signoff.runtime.amounts import count
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock, capabilities_of
 from signoff.runtime.store_port import Store
 

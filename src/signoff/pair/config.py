@@ -29,18 +29,18 @@ from pydantic_core import PydanticCustomError
 from signoff.agents.base import KnownAgent
 from signoff.agents.http import parse_base_url
 from signoff.agents.ollama import BASE_URL, OllamaModel, parse_ollama_host
+from signoff.core.errors import ConfigError, Problem, UnknownName
+from signoff.documents.home_folder import FOLDER, VARIABLE
 from signoff.documents.mistakes import ADVICE, mistakes_of
 from signoff.documents.named_texts import read_texts
 from signoff.documents.sections import FileSection
-from signoff.errors import ConfigError, Problem, UnknownName
 from signoff.notation import CompileContext
 from signoff.pair.session import ConfigurationError
-from signoff.review.similarity import ALIKE
-from signoff.runtime.home_folder import FOLDER, VARIABLE
+from signoff.review.pure.similarity import ALIKE
 from signoff.runtime.ports import Agent, Capabilities
 
 if TYPE_CHECKING:
-    from signoff.app.settings import Settings
+    from signoff.app.settings.settings import Settings
 
 
 # The presets of pairs, as data: their defaults; the system prompts are in `presets.md`.
@@ -292,9 +292,9 @@ def project_context(
     agents: Mapping[str, Agent], home: str | Path | None = None
 ) -> tuple[Settings, CompileContext]:
     """Returns the settings of the project of a program, and what is known in it."""
-    from signoff.app.home import expected_home
-    from signoff.app.settings import load_settings
-    from signoff.app.targets import compile_context
+    from signoff.app.runs.targets import compile_context
+    from signoff.app.settings.home import expected_home
+    from signoff.app.settings.settings import load_settings
 
     environment = dict(os.environ)
     if home is not None:

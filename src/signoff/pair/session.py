@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from signoff import errors
 from signoff.core.outcome import Status
-from signoff.remedies import PassOption
-from signoff.review.similarity import has_converged
+from signoff.core.remedies import PassOption
+from signoff.review.pure.similarity import has_converged
 from signoff.runtime.result import RunResult
 
 

@@ -13,15 +13,16 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
+from signoff.core.amounts import count
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.effects import Reply
+from signoff.core.errors import AgentBadOutput, AgentError, UnknownName
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, Result, StepDef
 from signoff.core.stop_reason import NotConverging
 from signoff.core.words import VERDICT_WORDS
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadOutput, AgentError, UnknownName
 from signoff.notation import AgentJob, Ask, CompileContext, RunReport
 from signoff.pair.agents import own_text, reviewer_prompt, writer_prompt
 from signoff.pair.config import (
@@ -35,15 +36,14 @@ from signoff.pair.config import (
     parse_check,
     resolve_settings,
 )
-from signoff.review.reviewer_verdict import (
+from signoff.review.pure.reviewer_verdict import (
     NO_FEEDBACK,
     ReviewerVerdict,
     read_verdict,
     verdict_of_critique,
     verdict_of_text,
 )
-from signoff.review.similarity import has_converged
-from signoff.runtime.amounts import count
+from signoff.review.pure.similarity import has_converged
 from signoff.runtime.fanout import FELL_SHORT
 
 Approve = Callable[[str], bool]

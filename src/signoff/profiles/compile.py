@@ -14,13 +14,12 @@ from typing import Any, TypeVar
 from signoff.core.args import Arg, Param, bind, fit
 from signoff.core.code import EMPTY
 from signoff.core.digest import text_digest
+from signoff.core.errors import ConfigError, InvalidParams, Problem, ProviderError
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
-from signoff.error_text import describe_error
-from signoff.errors import ConfigError, InvalidParams, Problem, ProviderError
 from signoff.notation import Ask, CompileContext
 from signoff.profiles import factories, library
 from signoff.profiles.profile import WorkflowProfile
@@ -49,6 +48,7 @@ from signoff.profiles.transitions import (
     WorkflowPhase,
     WorkflowStage,
 )
+from signoff.runtime.error_text import describe_error
 from signoff.runtime.ports import Agent
 
 T = TypeVar("T")

@@ -20,13 +20,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 import click
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.discovery import Definition, checked_names, find_definition, reading_problem
+from signoff.core.errors import ConfigError, InvalidWorkflow, Problem, UnknownName
+from signoff.documents.discovery import Definition, checked_names, find_definition, reading_problem
+from signoff.documents.entry_points import entry_points
 from signoff.documents.files import display_path
 from signoff.documents.python_files import import_loose, make_importable, reported_errors
 from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust
-from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName
-from signoff.installed import entry_points
 from signoff.notation import CompileContext
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.providers import AIProvider, ApprovalProvider, StandardsProvider

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
+from signoff.core.errors import AgentError, AgentQuota
 from signoff.core.requests import Answer, Approval
-from signoff.errors import AgentError, AgentQuota
 from signoff.profiles.model import ApprovalResult
 from signoff.profiles.providers import FsAbility, by_hand, judge_prompt, read_approval
 from signoff.profiles.session import MANUAL, SKIP, Note, Session, SessionState, StageRules, step_id

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from signoff.core.errors import InvalidParams, Problem
 from signoff.documents import templates
-from signoff.errors import InvalidParams, Problem
 from signoff.profiles.code_files import find_code_files
 from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
 from signoff.profiles.transitions import WorkflowStatus

@@ -19,13 +19,13 @@ from typing import Any, ClassVar, TypeVar
 from signoff.agents.base import health_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, EffectId, ProductPrompt, Reply
+from signoff.core.errors import AgentTimeout, ProviderError
 from signoff.documents.named_texts import read_texts
-from signoff.errors import AgentTimeout, ProviderError
 from signoff.profiles.code_files import fenced
 from signoff.profiles.model import AIProviderResult, ApprovalResult
 from signoff.profiles.transitions import ApprovalDecision, WorkflowPhase, WorkflowStage
-from signoff.review.decision import read_decision
-from signoff.review.reply_text import Material
+from signoff.review.pure.decision import read_decision
+from signoff.review.pure.reply_text import Material
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_of
 

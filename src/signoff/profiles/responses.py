@@ -23,11 +23,11 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
+from signoff.core.errors import InvalidParams, UnreadableFile, UnsafePath
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import Choice
 from signoff.core.step import Result
-from signoff.errors import InvalidParams, UnreadableFile, UnsafePath
 from signoff.profiles.code_files import format_code_files
 from signoff.profiles.gate import Submission
 from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
@@ -42,7 +42,7 @@ from signoff.profiles.session import (
     revision_issues_path,
 )
 from signoff.profiles.transitions import SessionCommand, WorkflowPhase, WorkflowStatus
-from signoff.review.reply_text import Material
+from signoff.review.pure.reply_text import Material
 from signoff.runtime.paths import LONGEST_PATH, check_path, fold_name
 
 BEGIN = "@@@REVIEW_META"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from signoff.core.context import StepContext
-from signoff.error_text import describe_error
-from signoff.errors import AuthorError, InvalidParams
+from signoff.core.errors import AuthorError, InvalidParams
 from signoff.profiles.model import ProcessingResult
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.transitions import WorkflowPhase, WorkflowStage
+from signoff.runtime.error_text import describe_error
 
 # Parameters are part of the run, so a resume on another machine finds the standards as they were,
 # even if their files have changed.

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from signoff.core.errors import Problem
 from signoff.documents.sections import Section
-from signoff.errors import Problem
 from signoff.profiles.factories import AGENT_ALIASES
 from signoff.profiles.session import MANUAL, ROLES, StageRules, position_of, step_id
 from signoff.profiles.transitions import TransitionTable, WorkflowPhase, WorkflowStage

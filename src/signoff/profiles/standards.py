@@ -38,11 +38,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import Field, ValidationError
 
+from signoff.core.errors import Problem, ProviderError
 from signoff.documents.files import read_text
 from signoff.documents.mistakes import mistakes_of
 from signoff.documents.sections import Section
 from signoff.documents.yaml_text import Document, read_mapping
-from signoff.errors import Problem, ProviderError
 from signoff.profiles.providers import StandardsProvider
 
 RESPONSE_SECONDS = 30.0

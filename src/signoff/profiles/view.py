@@ -27,7 +27,7 @@ from signoff.profiles.transitions import (
     WorkflowStage,
     WorkflowStatus,
 )
-from signoff.store.rundir.layout import Layout, ShownRun
+from signoff.store.run_layout import Layout, ShownRun
 
 _FAILED = (WorkflowPhase.ERROR, WorkflowStatus.ERROR)
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {

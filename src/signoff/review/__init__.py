@@ -1,5 +1,1 @@
-"""Review as data: constraints, critiques, findings with identity, policy, adjudication."""
-
-from signoff.review.similarity import same_claim
-
-__all__ = ["same_claim"]
+"""Reviews: the pure half (`pure`), flow files and their steps (`flow`)."""

@@ -31,14 +31,13 @@ from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.digest import digest, line_digest
 from signoff.core.effects import Effect, EffectId, EffectKind, Reply, effect_key
+from signoff.core.errors import AgentBadOutput
 from signoff.core.events import Logged
 from signoff.core.frozen import thaw
 from signoff.core.requests import Request, Response
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits, Spend
 from signoff.core.stop_reason import Sleeping
-from signoff.errors import AgentBadOutput
-from signoff.runtime.dispatch import PROJECT
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.effect_runner import EffectCall, EffectRunner, settle
 from signoff.runtime.fanout import FanOut, ask_checked, map_checked
@@ -48,6 +47,7 @@ from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
 from signoff.runtime.run_inbox import BY_HUMAN, RunInbox
 from signoff.runtime.services import EngineServices
+from signoff.runtime.sub_agents import PROJECT
 from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
 
 T = TypeVar("T")

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from signoff import errors
+from signoff.core.remedies import Remedy
 from signoff.core.spend import Usage
 from signoff.core.stop_reason import ErrorInfo
-from signoff.error_text import describe_error, raised_at
-from signoff.remedies import Remedy
+from signoff.runtime.error_text import describe_error, raised_at
 
 E = TypeVar("E", bound=errors.SignoffError)
 

@@ -25,15 +25,15 @@ from signoff import errors
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Effect, EffectId, EffectKind, OnCrash
+from signoff.core.errors import AgentError, NotAllowed
 from signoff.core.events import ANY_AGENT
 from signoff.core.one_line import cut
+from signoff.core.remedies import PassOption, Scope
 from signoff.core.requests import Answer, Choice
 from signoff.core.run_state import EffectRecord, RunState
 from signoff.core.spend import Limits, Spend, Usage, reached
 from signoff.core.stop_reason import BudgetReached, QuotaExhausted
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentError, NotAllowed
-from signoff.remedies import PassOption, Scope
 from signoff.runtime.effect_errors import (
     EFFECT_ERRORS,
     FREE,
@@ -49,7 +49,7 @@ from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempot
 from signoff.runtime.run_inbox import RunInbox
 from signoff.runtime.services import AgentGate, EngineServices, LateReply
 from signoff.runtime.suspension import LimitReached, ParkedUntil
-from signoff.runtime.timeline import events_in
+from signoff.views.timeline import events_in
 
 # Keeps a run within its limits on calls, tokens and money, fan-outs included.
 #

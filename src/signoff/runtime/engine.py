@@ -22,16 +22,16 @@ from signoff.core import stop_reason
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
+from signoff.core.remedies import PassOption, Resume, ShowRun
 from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.error_text import describe_error
-from signoff.remedies import PassOption, Resume, ShowRun
 from signoff.runtime import store_port as port
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import check_prices
 from signoff.runtime.environment import Secrets
+from signoff.runtime.error_text import describe_error
 from signoff.runtime.journal import GroupWriter, RunJournal, unchanged
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import checked_name, current_folder, fresh_name
@@ -41,7 +41,7 @@ from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
-from signoff.runtime.timeline import folded_state
+from signoff.views.timeline import folded_state
 
 # Changes to a run that its user requests when it continues.
 

@@ -29,8 +29,8 @@ from signoff.core.fold import answers_in, item_scope
 from signoff.core.frozen import freeze, thaw
 from signoff.core.one_line import cut
 from signoff.core.stop_reason import AnswerPending
-from signoff.error_text import describe_error, error_message
 from signoff.runtime.effect_errors import error_info
+from signoff.runtime.error_text import describe_error, error_message
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.suspension import Suspension, WaitingForAnswer, heaviest

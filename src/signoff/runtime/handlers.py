@@ -18,14 +18,14 @@ from weakref import WeakKeyDictionary
 from signoff.core.args import Arg, Param, bind, describe_param, placeholder
 from signoff.core.context import EffectPort, StepContext
 from signoff.core.effects import ProductPrompt, Reply
+from signoff.core.errors import AgentBadOutput
 from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, WORKER, Condition, HandlerObject, StepDef
 from signoff.core.step_output import reported
 from signoff.core.workflow import Workflow, checked_result
-from signoff.error_text import unmet
-from signoff.errors import AgentBadOutput
-from signoff.runtime.dispatch import PROJECT, about_attempt, answered_object, feedback_parts
+from signoff.runtime.error_text import unmet
+from signoff.runtime.sub_agents import PROJECT, about_attempt, answered_object, feedback_parts
 from signoff.runtime.suspension import Suspension, cause_of
 
 # Gives the instructions of a step to a worker, and reads what the worker reports.

@@ -24,12 +24,12 @@ from signoff.core import events as ev
 from signoff.core.codec import Blobs, encode
 from signoff.core.fold import evolve, state_to_json
 from signoff.core.frozen import CHECKPOINT_DEPTH
+from signoff.core.remedies import Resume
 from signoff.core.run_state import RunState
-from signoff.remedies import Resume
 from signoff.runtime import store_port as port
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock
-from signoff.runtime.timeline import folded_state
+from signoff.views.timeline import folded_state
 
 Rescue = Callable[[], None]
 """Keeps a paid reply for the next process that drives the run, which may be this one."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from signoff.errors import StoreBusy, StoreError, WriteFailed
+from signoff.core.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store, Topic, subscribed
 

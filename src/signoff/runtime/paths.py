@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from signoff.core.effects import FileRead
-from signoff.errors import InvalidRunName, UnreadableFile, UnsafePath
-from signoff.remedies import ShowInbox
+from signoff.core.errors import InvalidRunName, UnreadableFile, UnsafePath
+from signoff.core.remedies import ShowInbox
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import FilePort
 

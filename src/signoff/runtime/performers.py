@@ -34,6 +34,7 @@ from signoff.core.effects import (
     Reply,
     Written,
 )
+from signoff.core.errors import AgentBadOutput, UnsafePath
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.documents.regular_files import (
@@ -42,11 +43,10 @@ from signoff.documents.regular_files import (
     read_regular,
     translate_write_errors,
 )
-from signoff.error_text import describe_error
-from signoff.errors import AgentBadOutput, UnsafePath
 from signoff.runtime import ports
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
+from signoff.runtime.error_text import describe_error
 from signoff.runtime.paths import check_path, path_from, read_text, safe_path
 from signoff.runtime.process import call_mark, run_process
 from signoff.runtime.project_files import conflict_text, replace_files

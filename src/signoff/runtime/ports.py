@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from signoff.core.digest import text_digest
-from signoff.errors import OperatorError
+from signoff.core.errors import OperatorError
 from signoff.runtime.store_port import DispatchToken
 
 if TYPE_CHECKING:

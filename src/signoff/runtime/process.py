@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from signoff.core.effects import CommandResult, EffectKind
+from signoff.core.errors import CommandFailed
 from signoff.core.run_state import RunState
-from signoff.errors import CommandFailed
 from signoff.runtime.environment import command_environment
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call, idempotency_key

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from signoff.core.digest import text_digest
+from signoff.core.errors import UnsafePath, WriteFailed
 from signoff.documents.regular_files import create_private, make_private_folder, read_regular
-from signoff.errors import UnsafePath, WriteFailed
 
 SCRATCH = ".write-back"
 """The folder of temporary files, next to the runs, where git and reviews look for nothing."""

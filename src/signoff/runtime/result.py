@@ -8,10 +8,10 @@ from typing import Any
 
 from signoff.core.frozen import thaw
 from signoff.core.outcome import Outcome, Status
+from signoff.core.remedies import Remedy
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 from signoff.core.stop_reason import ErrorInfo, StopReason, error_of, remedies
-from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem
 
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from signoff.core import events as ev
 from signoff.core.digest import digest, text_digest
 from signoff.core.effects import EffectId, EffectKind
+from signoff.core.errors import UnreadableFile, UnsafePath
 from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind, require_presence
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
-from signoff.errors import UnreadableFile, UnsafePath
 from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
 from signoff.runtime.suspension import WaitingForAnswer
-from signoff.runtime.timeline import events_in
+from signoff.views.timeline import events_in
 
 if TYPE_CHECKING:
     from signoff.runtime.journal import RunJournal

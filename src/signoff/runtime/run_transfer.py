@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from signoff.core.errors import StoreDamaged
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState, RequestKind
 from signoff.core.spend import LedgerEntry
-from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow, Store
 
 _REFERENCE = re.compile(r'"\$blob":\s*"([0-9a-f]{64})"')

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from signoff.core.step import StepDef as StepDef
     from signoff.core.step_output import StepOutput as StepOutput
     from signoff.core.workflow import Workflow as Workflow
-    from signoff.runtime.dispatch import SUB_AGENT_QUESTION_FORMAT as SUB_AGENT_QUESTION_FORMAT
-    from signoff.runtime.dispatch import AgentRole as AgentRole
-    from signoff.runtime.dispatch import Dispatch as Dispatch
-    from signoff.runtime.dispatch import parse_questions as parse_questions
-    from signoff.skills.commands.step import command_text as command_text
-    from signoff.skills.commands.step import format_step as format_step
-    from signoff.skills.commands.step import main as main
+    from signoff.runtime.sub_agents import SUB_AGENT_QUESTION_FORMAT as SUB_AGENT_QUESTION_FORMAT
+    from signoff.runtime.sub_agents import AgentRole as AgentRole
+    from signoff.runtime.sub_agents import Dispatch as Dispatch
+    from signoff.runtime.sub_agents import parse_questions as parse_questions
     from signoff.skills.discovery import discover_workflows as discover_workflows
     from signoff.skills.qr import QRGate as QRGate
     from signoff.skills.resources import FileResourceProvider as FileResourceProvider
@@ -39,5 +36,8 @@ if TYPE_CHECKING:
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
     from signoff.skills.types import LoopState as LoopState
     from signoff.skills.types import QRStatus as QRStatus
+    from signoff.surfaces.notations.skills.step import command_text as command_text
+    from signoff.surfaces.notations.skills.step import format_step as format_step
+    from signoff.surfaces.notations.skills.step import main as main
 
 __all__, __getattr__, __dir__ = exported_names(__name__)

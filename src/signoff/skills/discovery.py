@@ -14,13 +14,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from signoff import discovery
+from signoff.core.errors import InvalidWorkflow, Problem, UnknownName
 from signoff.core.workflow import Workflow
+from signoff.documents import discovery
 from signoff.documents.files import display_path
 from signoff.documents.python_files import import_named, make_importable
 from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust
-from signoff.errors import InvalidWorkflow, Problem, UnknownName
 from signoff.notation import CompileContext
 
 LIBRARY = "signoff.skills.library"

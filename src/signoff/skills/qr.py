@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.errors import UnknownName, UnreadableFile, UsageError
 from signoff.core.one_line import one_line
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
@@ -31,12 +32,11 @@ from signoff.core.severity import Severity as IssueSeverity
 from signoff.core.step import HandlerFunction, Result, StepDef
 from signoff.documents.control_characters import escape_controls, json_text
 from signoff.documents.regular_files import file_lock, read_regular, translate_write_errors
-from signoff.errors import UnknownName, UnreadableFile, UsageError
-from signoff.review.blocking import BlockingTable, blocking_at, relaxing_table
-from signoff.runtime.dispatch import AgentRole, Dispatch
+from signoff.review.pure.blocking import BlockingTable, blocking_at, relaxing_table
+from signoff.runtime.sub_agents import AgentRole, Dispatch
 from signoff.skills.state import need_state_dir
 from signoff.skills.types import QRStatus
-from signoff.store.rundir.files import Disk
+from signoff.store.run_files import Disk
 
 
 class Severity(StrEnum):

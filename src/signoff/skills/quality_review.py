@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from signoff.skills.commands.quality_review import main
+from signoff.surfaces.notations.skills.quality_review import main
 
 if __name__ == "__main__":
     sys.exit(main())

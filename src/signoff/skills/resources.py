@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from signoff.core.errors import InvalidWorkflow, UnknownName, UnsafePath
 from signoff.core.workflow import Workflow
-from signoff.discovery import discover_files, python_files
+from signoff.documents.discovery import discover_files, python_files
 from signoff.documents.regular_files import read_regular
-from signoff.errors import InvalidWorkflow, UnknownName, UnsafePath
 from signoff.runtime.paths import safe_path
-from signoff.store.rundir.files import Disk
+from signoff.store.run_files import Disk
 
 CONVENTIONS = "conventions"
 RESOURCES = "resources"

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core.args import Arg, Param
+from signoff.core.errors import UsageError
+from signoff.documents.home_folder import find_home_folder
 from signoff.documents.regular_files import (
     create_private,
     make_private_folder,
     make_private_folders,
     translate_write_errors,
 )
-from signoff.errors import UsageError
-from signoff.runtime.home_folder import find_home_folder
 
 NAME = "state_dir"
 """The parameter that holds the path of the state directory."""

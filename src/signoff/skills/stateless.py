@@ -13,13 +13,13 @@ from typing import Any
 
 from signoff.core.args import BoundedInt
 from signoff.core.edges import gate_name
+from signoff.core.errors import HandlerFailed, SignoffError, UsageError
 from signoff.core.outcome import Outcome
+from signoff.core.remedies import PassOption
 from signoff.core.step import ITERATION, StepDef
 from signoff.core.step_output import NextCommand, StepOutput, command_to
 from signoff.core.workflow import Workflow
 from signoff.documents.python_files import describe_failure
-from signoff.errors import HandlerFailed, SignoffError, UsageError
-from signoff.remedies import PassOption
 
 STATE_DIR = "state_dir"
 

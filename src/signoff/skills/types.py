@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from signoff.runtime.dispatch import MOST_ROUNDS, TAG
+from signoff.runtime.sub_agents import MOST_ROUNDS, TAG
 
 
 class Confidence(StrEnum):

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 from signoff import errors
 from signoff.core.digest import text_digest
 from signoff.core.outcome import FINAL, Status
+from signoff.core.remedies import CancelRun, ShowInbox
 from signoff.core.requests import ItemState, RequestKind
 from signoff.core.spend import LedgerEntry
-from signoff.remedies import CancelRun, ShowInbox
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import RunCopy, parse_copy
 from signoff.runtime.store_port import Alive, InboxItem, Owner, RunId, RunRow

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from signoff.databases import store_error
+from signoff.core.errors import StoreDamaged, StoreError, StoreTooNew
 from signoff.documents.regular_files import create_private, make_private_folders
-from signoff.errors import StoreDamaged, StoreError, StoreTooNew
 from signoff.runtime.store_port import StoreHealth
+from signoff.store.databases import store_error
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -21,11 +21,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from signoff.databases import translate_errors
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import references
 from signoff.store import base, connection
 from signoff.store.commits import Row, RunText, StoreSession, apply
+from signoff.store.databases import translate_errors
 
 _NAME = "SELECT name FROM runs WHERE id = ?"
 _JOURNAL = """

@@ -79,7 +79,7 @@ def open_story_store(directory: Path) -> Store:
     if not address.exists():
         return SqliteStore(directory / DATABASE)
     # Imported here because few stories need it.
-    from signoff.app.project import open_database
+    from signoff.app.settings.project import open_database
 
     return open_database(address.read_text("utf-8"), directory)
 

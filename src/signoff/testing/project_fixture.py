@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from signoff.app.answering import AnswerInput, find_item, record_answer
-from signoff.app.home import Home, init_home
-from signoff.app.project import Project, open_project
+from signoff.app.people.answering import AnswerInput, find_item, record_answer
+from signoff.app.settings.home import Home, init_home
+from signoff.app.settings.project import Project, open_project
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine

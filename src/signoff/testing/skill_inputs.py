@@ -22,17 +22,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from signoff.app.trust import context_here
+from signoff.app.settings.trust import context_here
 from signoff.core.args import BoundedInt, ChoiceSet, Constant, Domain
+from signoff.core.errors import SignoffError, UnknownName, UsageError
 from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, StepDef
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
-from signoff.discovery import NAME, assigns_workflow
-from signoff.errors import SignoffError, UnknownName, UsageError
-from signoff.skills.commands.step import SkillPlace, command_text
+from signoff.documents.discovery import NAME, assigns_workflow
 from signoff.skills.discovery import find_source
 from signoff.skills.stateless import STATE_DIR, iterations, step_at
+from signoff.surfaces.notations.skills.step import SkillPlace, command_text
 
 LARGEST_PRODUCT = 10_000
 """How many combinations a step may have unless the author allows more."""

@@ -6,8 +6,8 @@ from signoff.agents.answer import (
     StreamedAnswer,
     judge,
 )
+from signoff.core.errors import AgentBadOutput
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput
 from signoff.runtime.effect_errors import usage_of
 
 SCHEMA = {"type": "object", "required": ["verdict"]}

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from signoff.agents.answer_file import Mode, format_entry, read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentBadOutput,
     AgentBadRequest,
     AgentError,
@@ -17,6 +16,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.core.spend import Usage
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.ports import Call
 from signoff.testing import CassetteAgent, ScriptedAgent

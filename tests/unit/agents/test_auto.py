@@ -9,8 +9,8 @@ from signoff import plugins
 from signoff.agents.auto import AutoAgent, Candidate
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest
-from signoff.errors import AgentAuth, ConfigError
-from signoff.remedies import CheckSetup, Resume
+from signoff.core.errors import AgentAuth, ConfigError
+from signoff.core.remedies import CheckSetup, Resume
 from signoff.runtime.ports import capabilities_of
 from signoff.testing import ScriptedAgent
 from tests.agent_harness import call_for

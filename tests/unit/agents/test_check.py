@@ -7,13 +7,13 @@ import pytest
 
 from signoff.agents.check import CheckAgent
 from signoff.core.effects import AgentRequest
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentBadOutput,
     AgentBadRequest,
     AgentTimeout,
     ConfigError,
 )
+from signoff.core.spend import Usage
 from tests.agent_harness import call_for
 
 TEXT = "First line.\nTeh second.\n"

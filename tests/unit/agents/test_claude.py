@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.claude import ClaudeAgent, ClaudeReader
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentBadRequest,
@@ -17,6 +16,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.core.spend import Usage
 from tests.unit.agents.programs import Watcher, ask, program
 
 RESULT = {

@@ -6,8 +6,7 @@ import pytest
 
 from signoff.agents.answer import is_strict
 from signoff.agents.codex import CodexAgent
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadRequest,
     AgentError,
@@ -15,6 +14,7 @@ from signoff.errors import (
     AgentRefused,
     AgentTransient,
 )
+from signoff.core.spend import Usage
 from tests.unit.agents.programs import ask, program
 
 STARTED = "say(type='thread.started', thread_id='t-1'); say(type='turn.started')\n"

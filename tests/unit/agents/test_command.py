@@ -5,8 +5,7 @@ import pytest
 
 from signoff.agents.command import CommandAgent
 from signoff.core.effects import AgentRequest
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentBadRequest,
@@ -14,6 +13,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.core.spend import Usage
 from tests.unit.agents.programs import Watcher, ask, program
 
 

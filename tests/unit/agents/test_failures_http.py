@@ -5,7 +5,7 @@ import pytest
 from httpx import ConnectTimeout, ReadTimeout, UnsupportedProtocol
 
 from signoff.agents.failures import connection_error, redact_line, refusal_error, retry_time
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadRequest,
     AgentError,

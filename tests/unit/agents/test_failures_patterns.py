@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from signoff.agents.failures import failure_error, find_reset_time, find_status
-from signoff.errors import AgentAuth, AgentError, AgentQuota, AgentTransient
+from signoff.core.errors import AgentAuth, AgentError, AgentQuota, AgentTransient
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

@@ -6,8 +6,7 @@ import pytest
 
 from signoff.agents.gemini import GeminiAgent, _usage
 from signoff.core.effects import AgentRequest
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadRequest,
     AgentError,
@@ -15,6 +14,7 @@ from signoff.errors import (
     AgentRefused,
     AgentTransient,
 )
+from signoff.core.spend import Usage
 from tests.unit.agents.programs import Watcher, ask, program
 
 INIT = """\

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from signoff._extras import install_command
 from signoff.agents import headless
 from signoff.agents.claude import ClaudeAgent
 from signoff.agents.codex import CodexAgent
 from signoff.agents.headless import READ_ONLY
 from signoff.core.effects import AgentRequest
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentBadRequest,
@@ -20,6 +19,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.runtime.extras import install_command
 from signoff.runtime.owner import birth_of
 from tests.unit.agents.programs import Watcher, ask, program
 

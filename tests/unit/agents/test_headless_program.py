@@ -14,7 +14,7 @@ from signoff.agents.headless import (
     run_program,
 )
 from signoff.agents.kinds import bundled_program
-from signoff.errors import AgentBadRequest
+from signoff.core.errors import AgentBadRequest
 from tests.unit.agents.programs import Watcher, program
 
 

@@ -7,7 +7,7 @@ from signoff.agents.base import positive_seconds
 from signoff.agents.http import HttpModel, Server, parse_base_url
 from signoff.agents.ollama import OllamaModel, parse_ollama_host
 from signoff.agents.openai import OpenAIModel
-from signoff.errors import AgentAuth, ConfigError
+from signoff.core.errors import AgentAuth, ConfigError
 from tests.agent_harness import ask
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from signoff.agents.local import LocalModel
 from signoff.agents.weights import SMOLLM2
-from signoff.errors import AgentBadRequest, ConfigError, ModelMissing
-from signoff.remedies import Install, PullModel
+from signoff.core.errors import AgentBadRequest, ConfigError, ModelMissing
+from signoff.core.remedies import Install, PullModel
 from tests.agent_harness import ask
 from tests.contract.local_harness import RUNNER
 

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.errors import AgentBadRequest, AgentTransient
+from signoff.core.errors import AgentBadRequest, AgentTransient
 from signoff.runtime.ports import Call
 from signoff.testing import Delayed, FrozenClock, ScriptedAgent
 

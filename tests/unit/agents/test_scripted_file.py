@@ -7,8 +7,7 @@ import pytest
 
 from signoff.agents.answer_file import read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentBadRequest,
@@ -19,6 +18,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.core.spend import Usage
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.ports import Call, EarlierCall
 from signoff.testing import FileScript

@@ -15,7 +15,7 @@ from signoff.agents.weights import (
     fetch,
     install_command,
 )
-from signoff.errors import OperatorError
+from signoff.core.errors import OperatorError
 from signoff.runtime.owner import birth_of
 from tests.patience import until, written
 from tests.unit.agents.wheels import MODEL, cache_of, copying, packed, running

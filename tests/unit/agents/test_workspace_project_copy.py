@@ -5,7 +5,7 @@ import pytest
 
 from signoff.agents import workspace
 from signoff.agents.workspace import copy_project, project_folder
-from signoff.errors import AgentBadRequest, UnsafePath
+from signoff.core.errors import AgentBadRequest, UnsafePath
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from signoff.agents.wrappers import WithFallback
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentAuth, AgentBadOutput, AgentError, AgentQuota, AgentTransient
 from signoff.core.spend import Usage
-from signoff.errors import AgentAuth, AgentBadOutput, AgentError, AgentQuota, AgentTransient
 from signoff.testing import ScriptedAgent
 from tests.agent_harness import call_for
 

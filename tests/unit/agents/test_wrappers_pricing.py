@@ -2,8 +2,8 @@ import pytest
 
 from signoff.agents.wrappers import FREE, Price, Priced, Tariff, price_list
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentBadOutput
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent

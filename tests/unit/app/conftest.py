@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.home import init_home
-from signoff.app.project import Project
-from signoff.app.settings import Settings
+from signoff.app.settings.home import init_home
+from signoff.app.settings.project import Project
+from signoff.app.settings.settings import Settings
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
 

@@ -7,8 +7,8 @@ import pytest
 
 from signoff.contracts import WorkflowStep, define_workflow
 from signoff.contracts.definition import compile_file
+from signoff.core.errors import InvalidWorkflow
 from signoff.documents.source_file import SourceFile
-from signoff.errors import InvalidWorkflow
 from signoff.notation import CompileContext
 
 FILE = """

@@ -21,11 +21,11 @@ from signoff.contracts import (
 )
 from signoff.contracts.checkpoint import checkpoint_of
 from signoff.contracts.definition import QueryCheck, compile_file
+from signoff.core.errors import AuthorError, InvalidWorkflow
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
-from signoff.errors import AuthorError, InvalidWorkflow
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from signoff.contracts.definition import compile_file
+from signoff.core.errors import InvalidWorkflow
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
-from signoff.errors import InvalidWorkflow
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import MemoryStore

@@ -41,7 +41,7 @@ def test_defining_a_workflow_loads_no_parser_of_sql_and_no_expressions() -> None
     program = (
         "import sys; from signoff.contracts import define_workflow; "
         "define_workflow({'type': 't', 'steps': [{'name': 'a', 'command': ['x']}]}); "
-        "print([name for name in ('cel', 'sqlglot', 'psycopg', 'signoff.guarded_db') "
+        "print([name for name in ('cel', 'sqlglot', 'psycopg', 'signoff.contracts.guarded_db') "
         "if name in sys.modules])"
     )
 

@@ -5,7 +5,7 @@ import pytest
 from signoff.contracts import define_workflow
 from signoff.contracts.checkpoint import OWN_NAMES
 from signoff.contracts.expressions import CTX_NAMES, LONGEST, BadExpression, Expression, plain_cel
-from signoff.errors import InvalidWorkflow, StepFailed
+from signoff.core.errors import InvalidWorkflow, StepFailed
 from tests.tables import table
 
 

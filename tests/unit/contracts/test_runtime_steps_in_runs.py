@@ -9,9 +9,9 @@ import pytest
 
 import signoff
 from signoff.contracts import StepContext, define_workflow
+from signoff.core.errors import StoreBusy
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
-from signoff.errors import StoreBusy
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.sqlite import MemoryStore

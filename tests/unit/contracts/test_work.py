@@ -8,8 +8,8 @@ import pytest
 
 import signoff
 from signoff.contracts import StepContext, StepOutput, define_workflow
+from signoff.core.errors import InvalidParams
 from signoff.core.outcome import Status
-from signoff.errors import InvalidParams
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.sqlite import MemoryStore

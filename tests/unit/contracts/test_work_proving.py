@@ -11,7 +11,7 @@ from signoff.contracts.context import StepContext
 from signoff.contracts.database import open_database
 from signoff.contracts.model import Condition, Database
 from signoff.contracts.work import evaluate, problems_of
-from signoff.errors import StepFailed
+from signoff.core.errors import StepFailed
 
 CONTEXT = StepContext("write", Checkpoint("run", "book", "write"))
 KEY = ("run", "write", 1, "")

@@ -10,8 +10,8 @@ import pytest
 
 from signoff.core.codec import BLOB_FROM, Blobs, decode, encode
 from signoff.core.digest import text_digest
+from signoff.core.errors import NotSerialisable, StoreDamaged
 from signoff.core.frozen import STORED_DEPTH, freeze
-from signoff.errors import NotSerialisable, StoreDamaged
 
 LONG = "a long text " * BLOB_FROM
 

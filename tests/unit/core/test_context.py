@@ -8,9 +8,9 @@ import pytest
 from signoff.core.checked import CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.effects import Effect, EffectKind, OnCrash
+from signoff.core.errors import UsageError
 from signoff.core.requests import Question
 from signoff.core.spend import Spend
-from signoff.errors import UsageError
 
 NOON = 1_700_000_000.0
 

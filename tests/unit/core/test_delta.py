@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from signoff.core.delta import Append, Revision, apply, diff
+from signoff.core.errors import BadHandlerResult, NotSerialisable
 from signoff.core.frozen import FrozenList, freeze
-from signoff.errors import BadHandlerResult, NotSerialisable
 
 
 def test_only_what_changed_is_recorded() -> None:

@@ -20,7 +20,7 @@ from signoff import (
     Workflow,
 )
 from signoff.core.digest import describe, digest, text_digest
-from signoff.errors import NotSerialisable
+from signoff.core.errors import NotSerialisable
 from tests.tables import table
 
 

@@ -6,8 +6,8 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.codec import decode, encode
 from signoff.core.effects import EffectId, EffectKind
+from signoff.core.errors import NotSerialisable, StoreDamaged, StoreTooNew
 from signoff.core.outcome import Outcome, Status
-from signoff.errors import NotSerialisable, StoreDamaged, StoreTooNew
 from tests.tables import table
 
 ASK = EffectId("ask#1")

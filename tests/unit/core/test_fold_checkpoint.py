@@ -6,9 +6,9 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.codec import decode, encode
+from signoff.core.errors import StoreDamaged
 from signoff.core.fold import fold, state_from_json, state_to_json
 from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, FrozenDict, FrozenList
-from signoff.errors import StoreDamaged
 from tests.unit.core.test_fold import BUSY, STARTED, answered, asked
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from signoff.core.delta import Append
+from signoff.core.errors import NotSerialisable
 from signoff.core.frozen import DEPTH, FrozenDict, FrozenList, freeze, thaw
-from signoff.errors import NotSerialisable
 
 
 class Verdict(StrEnum):

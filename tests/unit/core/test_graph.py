@@ -10,7 +10,7 @@ from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, Result, StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import AgentRole, Dispatch
+from signoff.runtime.sub_agents import AgentRole, Dispatch
 
 SHIP = Gate(
     "Ship it?",

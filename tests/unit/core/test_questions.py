@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from signoff.core.errors import InvalidAnswer, UsageError
 from signoff.core.questions import Option, UserQuestion, check_answers, format_answer, questions_of
+from signoff.core.remedies import PassOption
 from signoff.core.requests import Questions, check_answer, describe_default, options_of
-from signoff.errors import InvalidAnswer, UsageError
-from signoff.remedies import PassOption
 
 STORAGE = UserQuestion(
     "Storage",

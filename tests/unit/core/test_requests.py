@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from signoff.core.errors import InvalidAnswer, UsageError
 from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import (
     Answer,
@@ -20,7 +21,6 @@ from signoff.core.requests import (
     describe_default,
     is_open_to_agents,
 )
-from signoff.errors import InvalidAnswer, UsageError
 
 SHIP = Choice("Ship?", ["Yes", Option("No", requires_input=True), "Maybe"])
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from signoff.core.digest import digest
+from signoff.core.errors import UsageError
 from signoff.core.requests import (
     SIGN_OFF,
     Approval,
@@ -16,7 +17,6 @@ from signoff.core.requests import (
     request_word,
     require_presence,
 )
-from signoff.errors import UsageError
 
 OPTIONS = ["approve", "change", "reject"]
 DAY = timedelta(days=1)

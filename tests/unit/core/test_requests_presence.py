@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from signoff.core.errors import UsageError
 from signoff.core.requests import Approval, Choice, Question, Request, Response, needs_presence
-from signoff.errors import UsageError
 
 OPTIONS = ["approve", "change", "reject"]
 DAY = timedelta(days=1)

@@ -3,7 +3,7 @@ from pydantic import TypeAdapter
 
 from signoff.agents.check import Source, build_critique
 from signoff.core.severity import Severity
-from signoff.flows.sections import BehaviorSection, SeverityName
+from signoff.review.flow.sections import BehaviorSection, SeverityName
 
 
 def test_files_and_checks_know_every_severity() -> None:

@@ -4,12 +4,12 @@ import pytest
 
 from signoff.core.args import Arg
 from signoff.core.context import StepContext
+from signoff.core.errors import InvalidParams, UnmappedOutcome
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidParams, UnmappedOutcome
-from signoff.runtime.dispatch import Dispatch
+from signoff.runtime.sub_agents import Dispatch
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 Result = tuple[Outcome, dict[str, Any]]

@@ -5,6 +5,7 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.fold import fold, state_from_json, state_to_json
 from signoff.core.outcome import FINAL, Status
+from signoff.core.remedies import Login, RaiseLimit, Resume, StartRun
 from signoff.core.stop_reason import (
     AnswerPending,
     AnswersUnused,
@@ -27,7 +28,6 @@ from signoff.core.stop_reason import (
     reason_from_json,
     remedies,
 )
-from signoff.remedies import Login, RaiseLimit, Resume, StartRun
 
 ERROR = ErrorInfo("AgentAuth", "not logged in", "claude", "opus", remedies=(Login("claude"),))
 

@@ -4,6 +4,7 @@ from typing import Any, get_args
 import pytest
 
 from signoff.core.edges import DEFAULT_BOUND, ResolvedEdge
+from signoff.core.errors import EngineError, UnmappedOutcome
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import Stage
@@ -40,7 +41,6 @@ from signoff.core.transitions import (
     leave,
 )
 from signoff.core.workflow import Workflow
-from signoff.errors import EngineError, UnmappedOutcome
 from tests.tables import table
 
 OK, FAIL, SKIP, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.SKIP, Outcome.ITERATE

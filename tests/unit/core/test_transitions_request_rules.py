@@ -2,6 +2,7 @@
 
 import pytest
 
+from signoff.core.errors import EngineError
 from signoff.core.stop_reason import ErrorInfo
 from signoff.core.transitions import (
     Accept,
@@ -14,7 +15,6 @@ from signoff.core.transitions import (
     Wait,
     decide_request,
 )
-from signoff.errors import EngineError
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, Protocol
 import pytest
 
 from signoff.core.args import Arg
+from signoff.core.errors import InvalidWorkflow, Problem
 from signoff.core.outcome import Outcome
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidWorkflow, Problem
 from tests.tables import table
 
 if TYPE_CHECKING:

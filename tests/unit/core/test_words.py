@@ -2,8 +2,8 @@
 
 import pytest
 
+from signoff.core.errors import UnknownName
 from signoff.core.words import ADDITIONS, CHANGES, OPEN, FindingStatus, Label, read_labels
-from signoff.errors import UnknownName
 
 
 def test_the_words_on_screen_are_those_in_data_with_spaces() -> None:

@@ -6,19 +6,19 @@ import pytest
 
 from signoff.core.args import UNDECLARED, Arg, Param
 from signoff.core.context import StepContext
-from signoff.core.outcome import End, Outcome
-from signoff.core.run_state import RunState
-from signoff.core.step import StepDef
-from signoff.core.step_output import NextCommand, StepOutput
-from signoff.core.workflow import Workflow, checked_result
-from signoff.errors import (
+from signoff.core.errors import (
     BadHandlerResult,
     InvalidParams,
     InvalidWorkflow,
     UnknownName,
     UsageError,
 )
-from signoff.runtime.dispatch import Dispatch
+from signoff.core.outcome import End, Outcome
+from signoff.core.run_state import RunState
+from signoff.core.step import StepDef
+from signoff.core.step_output import NextCommand, StepOutput
+from signoff.core.workflow import Workflow, checked_result
+from signoff.runtime.sub_agents import Dispatch
 
 Result = tuple[Outcome, dict[str, Any]]
 

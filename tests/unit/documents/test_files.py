@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from signoff.core.errors import Problem
 from signoff.documents.files import MOST_BYTES, display_path, read_text
-from signoff.errors import Problem
 
 
 def error_message(path: Path) -> str:

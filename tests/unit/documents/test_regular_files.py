@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from signoff.core.errors import Problem, WriteFailed
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import (
     NotRegular,
@@ -17,7 +18,6 @@ from signoff.documents.regular_files import (
     replace_private,
     translate_write_errors,
 )
-from signoff.errors import Problem, WriteFailed
 
 
 @pytest.fixture(params=["pipe", "socket", "device"])

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from signoff.core.errors import InvalidTemplate
 from signoff.documents.templates import (
     MOST_INCLUDES,
     fill,
     render_template,
 )
-from signoff.errors import InvalidTemplate
 from tests.tables import table
 from tests.template_text import render_text
 

@@ -1,12 +1,12 @@
 import pytest
 
+from signoff.core.errors import Problem
 from signoff.documents.yaml_text import (
     Document,
     newer_version,
     read_mapping,
     read_yaml,
 )
-from signoff.errors import Problem
 from tests.tables import table
 
 

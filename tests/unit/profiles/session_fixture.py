@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from signoff.app.answering import AnswerInput, find_item, record_answer
-from signoff.app.history import form_of, load_state
+from signoff.app.people.answering import AnswerInput, find_item, record_answer
+from signoff.app.runs.history import form_of, load_state
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.notation import CompileContext

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import UnknownName
+from signoff.core.errors import UnknownName
 from signoff.notation import CompileContext
-from signoff.profiles.commands import _check_standards as check_standards
+from signoff.surfaces.notations.profiles import _check_standards as check_standards
 
 
 def context(folder: Path, **section: object) -> CompileContext:

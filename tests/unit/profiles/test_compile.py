@@ -6,9 +6,7 @@ import pytest
 
 from signoff.agents.base import KnownAgent
 from signoff.core.args import bind
-from signoff.core.outcome import Status
-from signoff.core.step import Edge
-from signoff.errors import (
+from signoff.core.errors import (
     ConfigError,
     InvalidParams,
     InvalidWorkflow,
@@ -16,6 +14,8 @@ from signoff.errors import (
     SignoffError,
     UnknownName,
 )
+from signoff.core.outcome import Status
+from signoff.core.step import Edge
 from signoff.notation import CompileContext
 from signoff.profiles import (
     AIProvider,

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from signoff.errors import UnknownName
+from signoff.core.errors import UnknownName
 from signoff.profiles import (
     AIProvider,
     AIProviderFactory,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from signoff.errors import ConfigError, InvalidWorkflow
+from signoff.core.errors import ConfigError, InvalidWorkflow
 from signoff.notation import CompileContext
 from signoff.profiles import factories
 from signoff.profiles.factories import (

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from signoff.core.errors import AgentTimeout
 from signoff.core.outcome import Status
-from signoff.errors import AgentTimeout
 from tests.unit.profiles.session_fixture import (
     APPROVED,
     PENDING,

@@ -7,7 +7,7 @@ import pytest
 
 from signoff.agents.ollama import OllamaModel
 from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.errors import AgentTimeout, ProviderError
+from signoff.core.errors import AgentTimeout, ProviderError
 from signoff.profiles import (
     AIProvider,
     AIProviderFactory,

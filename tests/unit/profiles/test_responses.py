@@ -23,7 +23,7 @@ from signoff.profiles.responses import (
     check_writes,
     parse_review_meta,
 )
-from signoff.review.reply_text import Material
+from signoff.review.pure.reply_text import Material
 from tests.tables import table
 from tests.unit.profiles.session_fixture import (
     PENDING,

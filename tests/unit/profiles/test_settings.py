@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from signoff.app.home import Home, init_home
-from signoff.app.settings import load_settings, user_file
-from signoff.errors import ConfigError
+from signoff.app.settings.home import Home, init_home
+from signoff.app.settings.settings import load_settings, user_file
+from signoff.core.errors import ConfigError
 from signoff.profiles.session import StageRules
 from signoff.profiles.settings import STAGES, ProfilesSection
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import InvalidAnswer
 from signoff.core.outcome import Status
-from signoff.errors import InvalidAnswer
 from signoff.profiles import AIProviderResult, FsAbility, WorkflowPhase
 from signoff.profiles.session import SessionState
 from signoff.profiles.stages import complete_prompt, retry_prompt

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from signoff.errors import ProviderError
+from signoff.core.errors import ProviderError
 from signoff.profiles import StandardsProviderFactory
 from signoff.profiles.standards import LEGEND, YamlRulesStandards
 

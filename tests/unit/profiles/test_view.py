@@ -10,7 +10,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.profiles import WorkflowPhase, WorkflowStage, WorkflowState, WorkflowStatus
 from signoff.profiles.view import ProfileLayout, position, report, session_fields
-from signoff.store.rundir.layout import Layout
+from signoff.store.run_layout import Layout
 from tests.unit.profiles.session_fixture import (
     SessionFixture,
     agent,

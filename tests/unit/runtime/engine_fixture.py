@@ -11,10 +11,10 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.effects import EffectId
+from signoff.core.errors import WriteFailed
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Handler, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.runtime.result import RunResult

@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from signoff import errors
+from signoff.core.errors import AgentError, AgentQuota, CommandFailed, SignoffError
 from signoff.core.spend import Usage
-from signoff.errors import AgentError, AgentQuota, CommandFailed, SignoffError
 from signoff.runtime.effect_errors import FREE, error_from_json, error_to_json, usage_of
 
 KINDS = [

@@ -6,9 +6,7 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.outcome import Status
-from signoff.core.spend import Usage
-from signoff.errors import (
+from signoff.core.errors import (
     AgentAuth,
     AgentBadOutput,
     AgentQuota,
@@ -17,6 +15,8 @@ from signoff.errors import (
     StoreBusy,
     WriteFailed,
 )
+from signoff.core.outcome import Status
+from signoff.core.spend import Usage
 from signoff.runtime.effect_runner import QUOTA_PAUSE_SECONDS
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process

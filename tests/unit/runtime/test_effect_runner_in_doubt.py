@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import WriteFailed
 from signoff.core.outcome import Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import WriteFailed
 from signoff.runtime.ports import idempotency_key
 from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 

@@ -8,13 +8,13 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentBadOutput, AgentError, AgentTransient
 from signoff.core.outcome import Status
+from signoff.core.remedies import PassOption
 from signoff.core.spend import Limits, Spend, Usage
 from signoff.core.step import StepDef
 from signoff.core.stop_reason import BudgetReached
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadOutput, AgentError, AgentTransient
-from signoff.remedies import PassOption
 from signoff.runtime.effect_errors import FREE, with_usage
 from signoff.runtime.effect_runner import SpendLimiter
 from signoff.runtime.suspension import LimitReached

@@ -12,18 +12,18 @@ from signoff.core import events as ev
 from signoff.core.args import Arg
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
-from signoff.core.outcome import Status
-from signoff.core.requests import Question
-from signoff.core.spend import Limits
-from signoff.core.step import StepDef
-from signoff.core.workflow import Workflow
-from signoff.errors import (
+from signoff.core.errors import (
     DefinitionChanged,
     InvalidParams,
     NameTaken,
     RunBusy,
 )
-from signoff.remedies import PassOption, Resume
+from signoff.core.outcome import Status
+from signoff.core.remedies import PassOption, Resume
+from signoff.core.requests import Question
+from signoff.core.spend import Limits
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.result import RunResult

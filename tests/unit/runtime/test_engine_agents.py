@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import UnknownName
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import UnknownName
 from signoff.testing import ScriptedAgent
 from tests.unit.runtime.engine_fixture import OK, EngineFixture
 

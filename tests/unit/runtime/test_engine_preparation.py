@@ -8,13 +8,13 @@ import pytest
 
 from signoff.core.args import Param
 from signoff.core.context import StepContext
+from signoff.core.errors import BadHandlerResult, HandlerFailed, NotSerialisable, UsageError
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import BadHandlerResult, HandlerFailed, NotSerialisable, UsageError
 from signoff.runtime.environment import Secrets
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from tests.unit.runtime.engine_fixture import OK, EngineFixture
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.context import Failure, StepContext
+from signoff.core.errors import AgentAuth, AgentError, StepFailed
 from signoff.core.outcome import Status
 from signoff.core.requests import Question
-from signoff.errors import AgentAuth, AgentError, StepFailed
 from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step, only
 
 TOPICS = ["cats", "dogs", "fish"]

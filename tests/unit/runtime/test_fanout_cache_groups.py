@@ -8,10 +8,10 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.context import Failure, StepContext
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import AgentTransient, StepFailed
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentTransient, StepFailed
 from signoff.runtime.ports import Call
 from signoff.testing import FrozenClock
 from tests.patience import PATIENCE_SECONDS

@@ -5,9 +5,9 @@ import pytest
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, StepContext
 from signoff.core.effects import ProductPrompt, Reply
+from signoff.core.errors import AgentBadOutput, StepFailed, UsageError
 from signoff.core.outcome import Status
 from signoff.core.requests import Choice, Question, Request
-from signoff.errors import AgentBadOutput, StepFailed, UsageError
 from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 ASK = Choice("Not a number. What now?", ["retry", "zero"])

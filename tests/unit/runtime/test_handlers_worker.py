@@ -8,13 +8,13 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
+from signoff.core.errors import AgentAuth, AgentBadRequest, AgentError, InvalidParams, NotAllowed
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Handler, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentAuth, AgentBadRequest, AgentError, InvalidParams, NotAllowed
-from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.ports import Capabilities
+from signoff.runtime.sub_agents import Dispatch
 from signoff.testing import ScriptedAgent
 from tests.unit.runtime.engine_fixture import EngineFixture, Work
 

@@ -7,13 +7,13 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.errors import LeaseLost, SignoffError, StoreBusy, WriteFailed
 from signoff.core.outcome import Outcome, Status
+from signoff.core.remedies import Resume
 from signoff.core.requests import Question
 from signoff.core.spend import LedgerEntry, Usage
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import LeaseLost, SignoffError, StoreBusy, WriteFailed
-from signoff.remedies import Resume
 from signoff.runtime.environment import Secrets
 from signoff.runtime.journal import CHECKPOINT_FROM_BYTES, GroupWriter, RunJournal
 from signoff.runtime.ports import Notice, Recorded

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import EngineError, StoreBusy, WriteFailed
 from signoff.core.outcome import Status
-from signoff.errors import EngineError, StoreBusy, WriteFailed
 from signoff.runtime.journal import SLOW_SECONDS, THREADED_COMMITS
 from signoff.runtime.store_port import Commit, CommitResult
 from signoff.store.sqlite import MemoryStore

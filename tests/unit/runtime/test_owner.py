@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from signoff.errors import RunBusy, StoreBusy, StoreError
+from signoff.core.errors import RunBusy, StoreBusy, StoreError
 from signoff.runtime.owner import (
     BEAT_SECONDS,
     Heartbeat,

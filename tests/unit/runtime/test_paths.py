@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import UnsafePath
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
-from signoff.errors import UnsafePath
 from signoff.runtime.paths import path_from, safe_path
 from tests.tables import table
 from tests.unit.runtime.engine_fixture import EngineFixture, Work, one_step

@@ -10,12 +10,12 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.effects import FileRead
+from signoff.core.errors import UnreadableFile
 from signoff.core.outcome import Status
 from signoff.core.requests import Question
-from signoff.errors import UnreadableFile
 from signoff.runtime.environment import Secrets
 from signoff.runtime.paths import read_text
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 SECRET = "zq-4711-very-secret"

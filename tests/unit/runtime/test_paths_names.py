@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.errors import UsageError
+from signoff.core.errors import UsageError
 from signoff.runtime.paths import checked_name, fresh_name
 
 

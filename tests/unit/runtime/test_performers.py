@@ -9,10 +9,10 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, EffectKind, Reply, Written
+from signoff.core.errors import AgentBadOutput, AgentTransient, UnsafePath
 from signoff.core.outcome import Status
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput, AgentTransient, UnsafePath
 from signoff.runtime.environment import Secrets
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, Notice, Progress, Retrying

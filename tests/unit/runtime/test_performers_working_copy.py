@@ -13,11 +13,11 @@ from signoff.agents.base import ManualAgent
 from signoff.agents.claude import ClaudeAgent
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentTransient, UsageError
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Usage
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentTransient, UsageError
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from signoff.testing import ScriptedAgent
 from tests.unit.agents.programs import program
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import CommandFailed, LeaseLost
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
-from signoff.errors import CommandFailed, LeaseLost
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import KEPT_BYTES, end_process, kill_family, run_process
 from tests.patience import PATIENCE_SECONDS, until, wait_until, written

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from signoff.errors import CommandFailed
+from signoff.core.errors import CommandFailed
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import run_process
 from tests.patience import PATIENCE_SECONDS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.digest import text_digest
-from signoff.errors import UnsafePath, WriteFailed
+from signoff.core.errors import UnsafePath, WriteFailed
 from signoff.runtime import project_files
 from signoff.runtime.project_files import replace_files
 

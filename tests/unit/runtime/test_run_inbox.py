@@ -9,12 +9,12 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import InvalidAnswer
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Answer, Approval, Choice, ItemState, Question, Request, Response
-from signoff.errors import InvalidAnswer
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.files import RunFiles
+from signoff.store.run_files import RunFiles
 from signoff.testing import WrappedStore
 from tests.unit.runtime.engine_fixture import OK, DyingStore, EngineFixture, Work, one_step, only
 

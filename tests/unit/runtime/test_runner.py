@@ -5,12 +5,12 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
+from signoff.core.errors import AgentBadOutput, StepFailed, WriteFailed
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadOutput, StepFailed, WriteFailed
 from tests.patience import PATIENCE_SECONDS, SkippingLoop
 from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, chain, one_step, only
 

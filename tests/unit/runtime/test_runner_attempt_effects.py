@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from signoff.core.context import StepContext
+from signoff.core.errors import AgentError, StepFailed, UsageError
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
-from signoff.errors import AgentError, StepFailed, UsageError
 from signoff.runtime.ports import Notice, Progress
 from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step, only
 

@@ -5,9 +5,9 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.codec import BLOB_FROM
 from signoff.core.context import StepContext
+from signoff.core.errors import StepFailed
 from signoff.core.outcome import Status
 from signoff.core.requests import Question
-from signoff.errors import StepFailed
 from signoff.runtime.attempt_effects import LONGEST_LINE
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Notice, Recorded

@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.errors import WriteFailed
+from signoff.core.errors import WriteFailed
 from signoff.runtime.services import LateReplies, LateReply
 from signoff.runtime.store_port import RunId
 from signoff.store.sqlite import MemoryStore

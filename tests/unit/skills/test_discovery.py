@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import signoff.skills.library
-from signoff.errors import InvalidWorkflow, UnknownName
+from signoff.core.errors import InvalidWorkflow, UnknownName
 from signoff.notation import CompileContext
 from signoff.skills import discover_workflows
 from signoff.skills.discovery import (

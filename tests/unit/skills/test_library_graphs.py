@@ -8,7 +8,7 @@ import pytest
 
 from signoff.core.outcome import Outcome, Status
 from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import AgentRole
+from signoff.runtime.sub_agents import AgentRole
 from signoff.skills.library.refactor import ROUNDS
 from signoff.skills.qr import QRGate
 from tests.tables import table

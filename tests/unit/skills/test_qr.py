@@ -11,10 +11,10 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentBadRequest
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadRequest
 from signoff.skills.qr import (
     ROUNDS,
     ItemStatus,

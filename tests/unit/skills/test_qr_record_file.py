@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.errors import UnreadableFile
+from signoff.core.errors import UnreadableFile
 from signoff.skills.qr import QRVerdict, begin_round, judge_file, qr_file, read_record, record
 from signoff.skills.types import QRStatus
 from tests.tables import table

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import UnsafePath
+from signoff.core.errors import UnsafePath
 from signoff.skills import FileResourceProvider
 
 

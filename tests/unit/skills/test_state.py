@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.args import bind
-from signoff.errors import UsageError, WriteFailed
+from signoff.core.errors import UsageError, WriteFailed
 from signoff.skills.state import STATE_DIR, check_state_dir, need_state_dir, state_directory
 
 FILES = {"plan.json": '{"milestones": []}\n', "context.json": "{}\n"}

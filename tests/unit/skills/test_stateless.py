@@ -6,11 +6,11 @@ import pytest
 
 from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
+from signoff.core.errors import HandlerFailed, InvalidParams, UsageError
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import HandlerFailed, InvalidParams, UsageError
-from signoff.runtime.dispatch import Dispatch
+from signoff.runtime.sub_agents import Dispatch
 from signoff.skills.stateless import evaluate_step
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import StoreTooNew
+from signoff.core.errors import StoreTooNew
 from signoff.store.connection import LATEST, Migration, migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
 from tests.patience import PATIENCE_SECONDS

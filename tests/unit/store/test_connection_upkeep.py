@@ -11,8 +11,8 @@ import pytest
 from signoff import Outcome, StepDef, Workflow
 from signoff.core.codec import decode
 from signoff.core.context import StepContext
+from signoff.core.errors import StoreDamaged
 from signoff.core.events import from_json
-from signoff.errors import StoreDamaged
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Owner, Store
 from signoff.store.sqlite import MemoryStore, SqliteStore

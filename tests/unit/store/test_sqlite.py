@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, WriteFailed
+from signoff.core.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, WriteFailed
 from signoff.store.sqlite import SqliteStore
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.store_suite.journal_writer import ANN, JournalWriter, start_run

@@ -9,11 +9,11 @@ import pytest
 
 from signoff.core.args import Arg, BoundedInt, ChoiceSet, Param
 from signoff.core.context import StepContext
+from signoff.core.errors import UnknownName, UsageError
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import UnknownName, UsageError
-from signoff.runtime.dispatch import AgentRole, Dispatch
+from signoff.runtime.sub_agents import AgentRole, Dispatch
 from signoff.skills import discover_workflows
 from signoff.testing import case_id, extract_schema, generate_inputs
 from tests.tables import table

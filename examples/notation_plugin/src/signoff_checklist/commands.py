@@ -2,7 +2,7 @@
 
 import click
 
-from signoff.cli.options import debug_option, json_option, output
+from signoff.surfaces.cli.options import debug_option, json_option, output
 
 
 @click.command()

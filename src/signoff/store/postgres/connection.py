@@ -16,10 +16,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from signoff.databases import driver, label_of
-from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
-from signoff.remedies import SetPassword, SetUpStore
+from signoff.core.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.core.remedies import SetPassword, SetUpStore
 from signoff.store.commits import Row
+from signoff.store.databases import driver, label_of
 from signoff.store.postgres.queries import in_schema, restored_text, stored_text
 
 if TYPE_CHECKING:

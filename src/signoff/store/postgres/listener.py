@@ -20,9 +20,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signoff.databases import driver
-from signoff.errors import StoreError
+from signoff.core.errors import StoreError
 from signoff.runtime.store_port import Topic
+from signoff.store.databases import driver
 from signoff.store.postgres.connection import ServerConnection
 from signoff.store.postgres.queries import channel_of
 

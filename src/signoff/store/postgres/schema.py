@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import resources
 
-from signoff.databases import driver
-from signoff.errors import StoreError, StoreTooNew
-from signoff.remedies import SetUpStore
+from signoff.core.errors import StoreError, StoreTooNew
+from signoff.core.remedies import SetUpStore
 from signoff.store.connection import Migration, read_migrations
+from signoff.store.databases import driver
 from signoff.store.postgres.connection import RIGHTS, ServerAddress, ServerSession
 from signoff.store.postgres.queries import in_schema
 

@@ -14,12 +14,12 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from signoff.core.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.core.outcome import Status
-from signoff.databases import user_of
-from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.runtime import store_port as port
 from signoff.store.base import RUN, SqlStore, StoreAccess, T, is_held, run_row
 from signoff.store.commits import RunText, StoreSession, apply
+from signoff.store.databases import user_of
 from signoff.store.postgres import queries as q
 from signoff.store.postgres import schema
 from signoff.store.postgres.connection import (

@@ -9,8 +9,8 @@ from typing import Any
 from signoff.api import run_async
 from signoff.core.step import HandlerObject
 from signoff.core.workflow import Workflow
-from signoff.runtime.dispatch import AgentRole
 from signoff.runtime.result import RunResult
+from signoff.runtime.sub_agents import AgentRole
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 

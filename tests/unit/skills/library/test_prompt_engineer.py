@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from signoff.runtime.dispatch import Dispatch
+from signoff.runtime.sub_agents import Dispatch
 from signoff.skills.library.prompt_engineer import WORKFLOW
 from tests.unit.skills.library.skill_runs import run_skill
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from signoff.errors import UnknownName
+from signoff.core.errors import UnknownName
 from signoff.profiles.code_files import fenced
 from signoff.profiles.profile import TemplateProfile
 

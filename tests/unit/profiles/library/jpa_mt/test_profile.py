@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from signoff.errors import InvalidParams
+from signoff.core.errors import InvalidParams
 from signoff.profiles import StandardsProviderFactory
 from signoff.profiles.library.jpa_mt.profile import CONTEXT_SCHEMA, JpaMtProfile
 from tests.unit.profiles.library.prompts import check_prompts, complete

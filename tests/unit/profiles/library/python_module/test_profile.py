@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.errors import InvalidParams
+from signoff.core.errors import InvalidParams
 from signoff.profiles import StandardsProviderFactory, WorkflowStatus
 from signoff.profiles.code_files import format_code_files
 from signoff.profiles.library.python_module.profile import (

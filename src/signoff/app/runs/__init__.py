@@ -1,0 +1,1 @@
+"""Runs: started, listed, shown, resumed and watched."""

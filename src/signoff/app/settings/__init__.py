@@ -1,0 +1,1 @@
+"""A project and its settings: agents, observers, presets, checks and trust."""

@@ -1,1 +1,0 @@
-"""Dispatchers: what brings runs to workers that would otherwise only look into the store."""

@@ -1,1 +1,0 @@
-"""Passkeys that sign approvals; the package `webauthn`, the extra `passkeys`, checks signatures."""

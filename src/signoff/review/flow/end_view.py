@@ -1,0 +1,587 @@
+"""What a flow leaves to its user at the end of a run: the files in `final/`, and what they are.
+
+The step that ends a run writes its result. Without a result there may be no step left to run: a
+limit is reached, the run is cancelled, or it fails. So everything else is computed from the stored
+state when the run directory is written, for every end in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from signoff.core.amounts import count
+from signoff.core.effects import EffectKind
+from signoff.core.errors import UnsafePath
+from signoff.core.events import ROUNDS
+from signoff.core.outcome import NOT_ENDED, Status
+from signoff.core.run_state import RunState
+from signoff.core.severity import Severity
+from signoff.core.stop_reason import AnswerPending, BudgetReached, Rejected, RoundLimit
+from signoff.core.words import CHANGES, Label
+from signoff.documents.control_characters import escape_controls
+from signoff.notation import RunReport
+from signoff.review.flow.coverage import constraint_results, run_coverage
+from signoff.review.flow.state import (
+    NOT_CONVERGING,
+    NOT_WRITTEN,
+    STATUS,
+    UNREVIEWED,
+    VERIFY,
+    FlowState,
+    best_version,
+    blocking_severities,
+    critiques_in,
+    findings_of,
+    read,
+    score_of,
+    shortened,
+    without_findings,
+)
+from signoff.review.pure.artifact import ArtifactVersion, locate_finding
+from signoff.review.pure.critique import Critique, CritiqueIssue
+from signoff.review.pure.finding import Finding, blocking_first, describe_equal, group_equal
+from signoff.review.pure.history import describe_result, open_counts
+from signoff.review.pure.policy import for_judge
+from signoff.runtime.paths import check_path
+from signoff.runtime.project_files import written_note
+from signoff.store.run_layout import EndView
+from signoff.views.narration import describe_stop
+
+LONGEST = 1_000
+"""Characters of a finding or a reason in `status.md`."""
+_YOU_DECIDE = "you decide whether it continues"
+
+
+class _OutputFiles(NamedTuple):
+    """`output` of a stored flow; reading it as part of a file would load all of pydantic."""
+
+    dir: str = "final"
+    filename: str = "artifact.md"
+    write_back: str = "never"
+
+
+def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
+    """Returns what a run leaves; None while it has not ended, or if there is no artifact yet."""
+    view = FlowState(state.state_with_pending)
+    if not view.content or (state.status in NOT_ENDED and not _needs_result(state)):
+        return None
+    source = description.get("source") or {}
+    output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
+    # Files are shown like the tree they are from. A single text has a place of its own, and an
+    # earlier version beside it if the latest one is worse.
+    if view.has_files:
+        finished = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
+        return files_end(view, output.dir, description, state.items.values(), finished=finished)
+    if state.status is Status.COMPLETED:
+        return _finished(state, view, output)
+    return _unfinished_end(state, view, output, blocking_severities(description))
+
+
+def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
+    """Returns the name of the latest version, where `output.filename` is an earlier one."""
+    stem, dot, suffix = output.filename.rpartition(".")
+    what = "latest" if reviewed else "unreviewed"
+    return f"{stem}_{what}.{suffix}" if dot else f"{suffix}_{what}"
+
+
+def _needs_result(state: RunState) -> bool:
+    """Tells whether a human decides about more rounds or what to do with the result."""
+    if state.status is not Status.WAITING:
+        return False
+    if state.pending is not None:
+        return state.pending.way == ROUNDS
+    # The step asks before it ends, so the question is one of its effects.
+    return _asks(state, NOT_CONVERGING) or _asks(state, NOT_WRITTEN)
+
+
+def _asks(state: RunState, question: str) -> bool:
+    effects = state.effects.get("", {})
+    return any(i.startswith(question) and not each.done for i, each in effects.items())
+
+
+def _finished(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
+    path, guide = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
+    warnings, result = view.result_warnings, describe_result(view, completed=True)
+    how = f" and was approved by {view.approved_by}" if view.approved_by else ""
+    passed = f"`{output.filename}` passed review in round {state.iteration}{how}."
+    lines = [_heading(result), "", passed]
+    if warnings:
+        lines += ["", "## Before you use it", "", *(f"- {each}" for each in warnings)]
+    status = _status_text(lines, view) if warnings or not view.reviewed else None
+    with_warnings = f"{result}, with {count(len(warnings), 'warning')}:"
+    note = [with_warnings, *(f"  {w}" for w in warnings)]
+    facts = {
+        "approved_by": view.approved_by or None,
+        "reviewed": view.reviewed,
+        "round": state.iteration,
+        "open": open_counts(view.ledger.open()),
+        "warnings": warnings,
+    }
+    return EndView(
+        path,
+        passed=True,
+        label="result",
+        note="\n".join(note) if warnings else "",
+        facts=facts,
+        files={guide: status, **_no_latest(output)},
+        guide=guide,
+    )
+
+
+def _no_latest(output: _OutputFiles) -> dict[str, None]:
+    """Removes what an earlier end of the same run may have left."""
+    names = (_latest_name(output, reviewed=reviewed) for reviewed in (True, False))
+    return {f"{output.dir}/{name}": None for name in names}
+
+
+def _unfinished_end(
+    state: RunState, view: FlowState, output: _OutputFiles, block_on: Collection[Severity]
+) -> EndView:
+    path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
+    # A run without an approval hands over the best version that was reviewed and never just the
+    # last one, which may be a fix that nobody has read.
+    best, critiques = _best(state, view), _unfinished(state)
+    latest_reviewed = best is not None and _was_read(view)
+    # Whatever is not the best version is shown beside it, because the user has paid for it.
+    text = str(best["artifact"]) if best else view.artifact
+    newer = view.artifact if text != view.artifact else None
+    name = _latest_name(output, reviewed=latest_reviewed)
+    latest = {f"{output.dir}/{name}": newer} if newer is not None else {}
+    unread = "not fully reviewed" if critiques else "not reviewed"
+    what = _compared(view, best) if best and latest_reviewed else unread
+    why = _why(state).rstrip(".")
+    result = describe_result(view, completed=False)
+    lines = [_heading(result), "", f"{why[:1].upper()}{why[1:]}.", ""]
+    if best:
+        version = f"(round {best['round']}; open: {_format_score(best['score'])})"
+        note = f"{result}: best reviewed version {version}"
+        lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
+    else:
+        note = f"{result}: latest draft, {unread}"
+        lines.append(f"`{output.filename}` was {unread}.")
+    if newer is not None:
+        lines.append(f"`{name}` is the latest version, which was {what}.")
+    if findings := findings_of(best, view.ledger, block_on):
+        lines += ["", "## Remaining work", "", *map(_finding_line, group_equal(findings))]
+    unfinished_text = output.filename if newer is None else name
+    lines += _unfinished_section(state, critiques, unfinished_text, block_on)
+    facts = _unfinished_facts(state, view, best, critiques)
+    return EndView(
+        path,
+        passed=False,
+        label="best so far" if best else "latest draft",
+        note="\n".join(
+            [note, *_unfinished_note(state, critiques, block_on), *_unchecked_note(state)]
+        ),
+        latest=next(iter(latest), ""),
+        latest_label=f"latest version, {what}",
+        latest_reviewed=latest_reviewed,
+        facts=facts,
+        files={path: text, **_no_latest(output), **latest, status: _status_text(lines, view)},
+        guide=status,
+    )
+
+
+def _unfinished_facts(
+    state: RunState,
+    view: FlowState,
+    best: Mapping[str, Any] | None,
+    critiques: Sequence[Critique],
+) -> dict[str, Any]:
+    """Returns what programs get about an end without a result."""
+    facts = {
+        "reviewed": best is not None,
+        "round": best["round"] if best else None,
+        "open": _open_counts(best["score"]) if best else None,
+        "unfinished": [critique.to_json() for critique in critiques],
+        "unchecked": _unchecked(state),
+    }
+    is_newer = best is not None and view.artifact != best["artifact"]
+    if is_newer and _was_read(view):
+        facts["latest_open"] = open_counts(view.ledger.open())
+    return facts
+
+
+def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
+    """Returns the best version that a critic has read.
+
+    The steps rank a version when it is judged. A run may end before that, with critiques that
+    were paid for.
+    """
+    best = best_version(view, state.iteration) if _was_read(view) else view.best
+    # A judge without any critique ranks a version, too.
+    return best if best and best.get("read_against", 1) else None
+
+
+def _was_read(view: FlowState) -> bool:
+    """Tells whether critics have read the latest version."""
+    last = view.raw.get("read") or {}
+    return any(view.critiques_by_step.values()) and last.get("artifact") == view.current
+
+
+def _compared(view: FlowState, best: Mapping[str, Any]) -> str:
+    """Says why a version that was reviewed is not the best one."""
+    score = score_of(view.ledger.open())
+    worse = score > list(best["score"])
+    how = "and found worse" if worse else "against fewer constraints"
+    return f"reviewed {how} (open: {_format_score(score)})"
+
+
+def _why(state: RunState) -> str:
+    match state.stop_reason:
+        case BudgetReached() | RoundLimit() as reason:
+            return str(reason)
+        case Rejected(by=by, text=text):
+            how, why = f"stopped by {by or 'a human'}", text
+        case AnswerPending() if state.pending is not None:
+            return f"{without_findings(state.pending.problem)}: {_YOU_DECIDE}"
+        case AnswerPending():
+            return f"not converging: {_YOU_DECIDE}"
+        case reason:
+            failed = state.status is Status.FAILED
+            words = state.status.value.replace("_", " ")
+            how, why = describe_stop(f"failed in step {state.step!r}" if failed else words, reason)
+    return f"{how}: {shortened(why, LONGEST)}" if why else how
+
+
+def _status_text(lines: Sequence[str], view: FlowState) -> str:
+    # Warnings about the result have been listed above; the rest is about the way to it.
+    own = set(view.result_warnings)
+    warnings = [
+        f"- Round {w['round']}, {w['step']}: {w['text']}"
+        for w in view.warnings
+        if w["text"] not in own
+    ]
+    section = ["", "## Warnings", "", *warnings] if warnings else []
+    return escape_controls("\n".join([*lines, *section])) + "\n"
+
+
+def _finding_line(group: Sequence[Finding]) -> str:
+    finding = group[0]
+    doubt = ", unverified" if finding.unverified else ""
+    quote = "" if finding.omission else finding.quote
+    name = f"{finding.id} ({finding.constraint}{doubt})"
+    entry = _entry(finding, name, quote, finding.suggested_fix)
+    return f"{entry}\n  - {describe_equal(group)}" if len(group) > 1 else entry
+
+
+def _entry(claim: Finding | CritiqueIssue, name: str, quote: str, fix: str) -> str:
+    """Returns a claim for a list, with what is needed to fix it by hand."""
+    # It repeats text of models, which must not be able to add headings to this file.
+    line = f"- [{claim.severity}] {name}: {shortened(claim.finding, LONGEST)}"
+    details = claim_details(quote, claim.location, fix, LONGEST)
+    return "\n".join([line, *(f"  - {each}" for each in details)])
+
+
+def _unfinished(state: RunState) -> list[Critique]:
+    """Returns the critiques of a review that the end of the run has cut off.
+
+    They were paid for, but only the end of their step would have counted their issues.
+    """
+    if state.pending is not None:
+        return []
+    return for_judge(read([each for item in state.items.values() for each in critiques_in(item)]))
+
+
+def _unfinished_section(
+    state: RunState, critiques: Sequence[Critique], name: str, block_on: Collection[Severity]
+) -> Iterator[str]:
+    if critiques:
+        how = f"Step {state.step!r} did not finish. It had these critiques of `{name}`:"
+        yield from ("", "## Unfinished review", "", how, "")
+    for critique in critiques:
+        who = f"{critique.constraint_id}, reviewed by {critique.reviewer}"
+        if not critique.issues:
+            yield f"- {who}: {critique.overall}"
+        for issue, *equal in group_equal(sorted(critique.issues, key=blocking_first(block_on))):
+            quote = "" if issue.omission else issue.evidence
+            more = f" and {len(equal):,} equal ones" if equal else ""
+            yield _entry(issue, f"{issue.id}{more} ({who})", quote, issue.suggested_fix or "")
+
+
+def _unfinished_note(
+    state: RunState, critiques: Sequence[Critique], block_on: Collection[Severity]
+) -> Iterator[str]:
+    """Yields the same for the terminal, in short."""
+    if not critiques:
+        return
+    issues = [(critique, issue) for critique in critiques for issue in critique.issues]
+    found = f"{count(len(critiques), 'critique')} with {count(len(issues), 'issue')}"
+    yield f"step {state.step!r} did not finish; it had {found}{':' if issues else ''}"
+    in_order = blocking_first(block_on)
+    for critique, issue in sorted(issues, key=lambda pair: in_order(pair[1]))[:MOST_FINDINGS]:
+        text = shortened(issue.finding, LONGEST_FINDING)
+        yield f"  [{issue.severity}] {issue.id} {critique.constraint_id}: {text}"
+    if len(issues) > MOST_FINDINGS:
+        yield f"  ... and {len(issues) - MOST_FINDINGS} more, in {STATUS}"
+
+
+def _unchecked(state: RunState) -> list[dict[str, str]]:
+    """Returns who had answered in a review that the end of the run has cut off before its checks.
+
+    Such an answer may have to be sent back, or its findings confirmed. Its text is in a file.
+    """
+    answered = {
+        (identity.removeprefix(f"{scope}/").partition("#")[0], record.agent): None
+        for scope, effects in state.effects.items()
+        if scope and scope not in state.items
+        for identity, record in effects.items()
+        if record.kind is EffectKind.ASK and record.done and record.error is None
+    }
+    return [{"constraint_id": i, "reviewer": agent} for i, agent in answered if i != VERIFY]
+
+
+def _unchecked_note(state: RunState) -> Iterator[str]:
+    if answers := _unchecked(state):
+        who = ", ".join(f"{each['constraint_id']} by {each['reviewer']}" for each in answers)
+        where = f"iterations/{state.iteration}/critiques"
+        yield f"step {state.step!r} had answers that were not checked yet: {who} (in {where})"
+
+
+def _open_counts(score: Sequence[int]) -> dict[str, int]:
+    return {s.value: n for s, n in zip(Severity, score, strict=True) if n}
+
+
+def _format_score(score: Sequence[int]) -> str:
+    counts = [f"{n} {severity}" for severity, n in _open_counts(score).items()]
+    return ", ".join(counts) or "nothing"
+
+
+def files_end(
+    view: FlowState,
+    folder: str,
+    description: Mapping[str, Any],
+    items: Iterable[Any],
+    *,
+    finished: bool,
+) -> EndView:
+    """Returns what a run about files leaves; one that only reviewed leaves a list of findings.
+
+    `items` are the results of reviews in a step that was cut off.
+    """
+    findings = view.ledger.open(blocking_severities(description))
+    version = ArtifactVersion(view.files)
+    guide = f"{folder}/{STATUS}"
+    lines = [
+        _heading(describe_result(view, completed=finished)),
+        "",
+        f"{count(len(view.files), 'file')} reviewed.",
+    ]
+    note = written_note(view.written)
+    coverage = run_coverage(view.raw, description, view.files, items)
+    notes = [*([note] if note else []), *coverage.lines()]
+    if note:
+        lines += ["", "## Files of the project", "", f"{note}."]
+    if findings:
+        entries = (_line(version, group) for group in group_equal(findings))
+        lines += ["", "## Open findings", "", *entries]
+    if unread := list(coverage.lines(len(view.files) + len(coverage.left_out))):
+        lines += ["", "## Not read", "", *(f"- {line}" for line in unread)]
+    changed = _changes_files(description)
+    files: dict[str, str | None] = {}
+    if changed:
+        files = {f"{folder}/{stored_path(path)}": text for path, text in view.files.items()}
+    return EndView(
+        folder if changed else guide,
+        passed=finished,
+        label=("result" if finished else "latest files") if changed else "findings",
+        note="\n".join(notes),
+        facts={
+            "approved_by": view.approved_by or None,
+            "reviewed": bool(view.rounds),
+            "open": open_counts(findings),
+            "files": len(view.files),
+            "coverage": coverage.to_json(),
+            **view.written,
+        },
+        files={**files, guide: "\n".join(lines) + "\n"},
+        guide=guide,
+    )
+
+
+def _heading(result: str) -> str:
+    return f"# {result[:1].upper()}{result[1:]}"
+
+
+def stored_path(path: str) -> str:
+    """Returns where a run directory has a file: a hidden name is shown with `_` before it."""
+    try:
+        check_path(path)
+    except UnsafePath:
+        names = [
+            "".join(c if c.isalnum() or c in "._-" else "_" for c in n) for n in path.split("/")
+        ]
+        return "/".join(f"_{name}" if name.startswith((".", "~")) else name for name in names)
+    return path
+
+
+def _changes_files(description: Mapping[str, Any]) -> bool:
+    flow = (description.get("source") or {}).get("flow") or {}
+    return any(step.get("step") == "refine" for step in flow.get("workflow", ()))
+
+
+def _line(version: ArtifactVersion, group: Sequence[Finding]) -> str:
+    finding = group[0]
+    where = locate_finding(version, finding) or finding.path
+    text = " ".join(finding.finding.split())
+    line = f"- `{where}` [{finding.severity.value}] {finding.constraint}: {text} ({finding.id})"
+    return f"{line}\n  {describe_equal(group)}" if len(group) > 1 else line
+
+
+MOST_FINDINGS = 12
+"""Entries of open findings that are listed, what blocks first; the others are only counted."""
+
+MOST_WARNINGS = 8
+"""Warnings listed, the latest ones."""
+
+LONGEST_WARNING = 160
+"""Characters of a warning in the list."""
+
+LONGEST_FINDING = 100
+"""Characters of a finding in the list."""
+
+
+def report(state: Mapping[str, Any], definition: Mapping[str, Any]) -> RunReport:
+    """Returns the report on a run from its state and its definition."""
+    view, block_on = FlowState(state), blocking_severities(definition)
+    rounds, warnings = view.rounds, view.warnings
+    listed = sorted(view.ledger.findings.values(), key=blocking_first(block_on))
+    plot = [draw_plot(rounds)] if rounds else []
+    several = len(rounds) > 1
+    summary = [*(plot if several else []), *([] if view.reviewed else [UNREVIEWED])]
+    details = [] if several else plot
+    details += [*_open_lines(view, block_on), *_warning_lines(warnings)]
+    return RunReport("\n".join(summary), "\n".join(details), partial(_facts, view, listed))
+
+
+def _facts(view: FlowState, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Returns what is known about a run, with its findings in the order of a list."""
+    results = constraint_results(view.raw, view.content, findings)
+    facts = {
+        "rounds": view.rounds,
+        "remarks": view.warnings,
+        "constraints": [each.to_json() for each in results],
+        "findings": [each.facts() for each in findings],
+    }
+    return {name: values for name, values in facts.items() if values}
+
+
+def _open_lines(view: FlowState, block_on: Collection[Severity]) -> list[str]:
+    """Returns the open findings of the latest review and, if it was another, of the best one."""
+    # The best version may be older than the latest review, so its own findings are listed first:
+    # they are about the file that the user gets.
+    latest = view.ledger.open(block_on)
+    same = view.best is None or {f.id for f in latest} == {f["id"] for f in view.best["findings"]}
+    if view.best is None or view.passed or same:
+        return _finding_lines("open findings", view, latest)
+    best = findings_of(view.best, view.ledger, block_on)
+    where = f"open findings of the best version (round {view.best['round']})"
+    return [
+        *_finding_lines(where, view, best),
+        *_finding_lines("open findings of the latest review", view, latest),
+    ]
+
+
+def _finding_lines(title: str, view: FlowState, findings: list[Finding]) -> list[str]:
+    if not findings:
+        return []
+    groups = group_equal(findings)
+    lines = [_listed_finding(view, each) for each in groups[:MOST_FINDINGS]]
+    lines = [f"{title}: {len(findings):,}", *lines]
+    left = sum(map(len, groups[MOST_FINDINGS:]))
+    return [*lines, f"  ... and {left:,} more"] if left else lines
+
+
+def claim_details(quote: str, location: str, fix: str, longest: int) -> list[str]:
+    """Returns what is needed to fix something by hand: the passage and the suggested fix."""
+    details = {"quote": quote, "at": location, "suggested fix": fix}
+    return [f"{name}: {shortened(text, longest)}" for name, text in details.items() if text]
+
+
+def _listed_finding(view: FlowState, group: Sequence[Finding]) -> str:
+    finding = group[0]
+    where = finding.location
+    if finding.path:
+        # In a critic's own words, a place in a file may be only `line 2`, without the file.
+        found = locate_finding(view.content, finding)
+        where = f"{finding.path}:{found.line}" if found is not None else finding.path
+    text = shortened(finding.finding, LONGEST_FINDING)
+    doubt = " (unverified)" if finding.unverified else ""
+    quote = "none, something is missing" if finding.omission else finding.quote
+    details = claim_details(quote, where, finding.suggested_fix, LONGEST_FINDING)
+    line = f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
+    details += [describe_equal(group)] if len(group) > 1 else []
+    return "\n".join([line, *(f"    {each}" for each in details)])
+
+
+def _warning_lines(warnings: list[Mapping[str, Any]]) -> list[str]:
+    """Returns the latest warnings, oldest first, with the round and the step of each."""
+    if not warnings:
+        return []
+    # The latest warnings are the ones about the text that the user gets.
+    left = len(warnings) - MOST_WARNINGS
+    earlier = [f"  ... and {left} earlier, in the JSON output"] if left > 0 else []
+    lines = [
+        f"  {each['round']} {each['step']}: {shortened(each['text'], LONGEST_WARNING)}"
+        for each in warnings[-MOST_WARNINGS:]
+    ]
+    return [f"warnings: {len(warnings)}", *earlier, *lines]
+
+
+BAR = 16
+"""The longest row of letters; with more findings, one letter represents several (`x3`).
+
+With its indent the plot fits a terminal of 60 columns.
+"""
+MOST_ROUNDS = 20
+"""Rounds that are shown; of a longer run, the first and the last ones."""
+_FIRST = 6
+_WIDEST = 8
+"""Characters of a heading; the words of a longer one stand above each other."""
+
+
+def draw_plot(rounds: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a plot of at most 58 columns: the open findings by severity, and the changes."""
+    if not rounds:
+        return "no rounds were reviewed"
+    # Each severity may need one more letter than its share, because even a single finding is shown.
+    per_letter = max(1, -(-max(map(_total, rounds)) // (BAR - len(Severity))))
+    lines = [_plot_line(summary, per_letter) for summary in rounds]
+    if len(lines) > MOST_ROUNDS:
+        omitted = len(lines) - MOST_ROUNDS
+        lines[_FIRST : _FIRST + omitted] = [f"  ...  {omitted} more rounds"]
+    return "\n".join([*_plot_heading(per_letter), *lines])
+
+
+def _plot_heading(per_letter: int) -> Iterator[str]:
+    letters = " ".join(severity.letter for severity in Severity)
+    scale = letters if per_letter == 1 else f"{letters} x{per_letter}"
+    headings = [wrap(each.words, _WIDEST) for each in CHANGES]
+    for left in reversed(range(max(map(len, headings)))):
+        start = "" if left else f"round  open  {scale}"
+        words = (each[-1 - left] if left < len(each) else "" for each in headings)
+        columns = (f"{word:>{_width(each)}}" for word, each in zip(words, CHANGES, strict=True))
+        yield f"{start:<{13 + BAR}}{''.join(columns)}".rstrip()
+
+
+def _plot_line(summary: Mapping[str, Any], per_letter: int) -> str:
+    bar = "".join(
+        severity.letter * -(-_open(summary, severity) // per_letter) for severity in Severity
+    )
+    columns = "".join(f"{summary.get(each) or '.':>{_width(each)}}" for each in CHANGES)
+    return f"{summary['round']:>5}  {_total(summary):>4}  {bar or '-':<{BAR}}{columns}"
+
+
+def _width(label: Label) -> int:
+    return max(4, *map(len, wrap(label.words, _WIDEST))) + 2
+
+
+def _total(summary: Mapping[str, Any]) -> int:
+    return sum(_open(summary, severity) for severity in Severity)
+
+
+def _open(summary: Mapping[str, Any], severity: Severity) -> int:
+    return int(summary["open"].get(severity.value, 0))

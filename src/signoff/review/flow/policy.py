@@ -1,0 +1,299 @@
+"""Explains the behavior of a finding, and what another policy would have decided in a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.errors import UnknownName, UsageError
+from signoff.core.fold import evolve
+from signoff.core.run_state import RunState
+from signoff.core.severity import IssueBehavior, Severity
+from signoff.core.words import FindingStatus
+from signoff.review.flow.constraint_file import constraint_from_dict
+from signoff.review.flow.model import POLICY_JUDGE, GenflowConfig, WorkflowStep, config_from_json
+from signoff.review.flow.reading import read_policy
+from signoff.review.flow.state import get_critiques_for_scope, read
+from signoff.review.pure.constraint import Constraint, Level, ResolvedBehavior
+from signoff.review.pure.critique import Adjudication, Critique, Verdict
+from signoff.review.pure.finding import Finding
+from signoff.review.pure.findings import Ledger
+from signoff.review.pure.policy import check_verdict, policy_judge
+from signoff.review.pure.record import Record
+
+SHORTEST_PREFIX = 4
+"""Characters of a finding's id that are enough to name it."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a finding has its behavior."""
+
+    run: str
+    finding: Finding
+    resolved: ResolvedBehavior
+    blocks: bool
+    """Whether its severity blocks the approval of the artifact."""
+    decision: Mapping[str, Any] | None
+    """The last decision of a judge about it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as plain values."""
+        return {
+            "run": self.run,
+            "finding": self.finding.facts(),
+            "behavior": self.resolved.behavior.value,
+            "decided_by": self.resolved.level.value,
+            "levels": [
+                {"level": level.value, "says": behavior.value if behavior else None}
+                for level, behavior in self.resolved.by_level
+            ],
+            "blocks": self.blocks,
+            "unverified": self.finding.unverified,
+            "decision": dict(self.decision) if self.decision else None,
+        }
+
+
+@dataclass(frozen=True)
+class ReviewedRun:
+    """A run of a review flow, read from its journal."""
+
+    name: str
+    config: GenflowConfig
+    constraints: Mapping[str, Constraint]
+    history: tuple[RecordedVisit, ...]
+    """Every finished visit of a step."""
+
+    @property
+    def findings(self) -> Mapping[str, Finding]:
+        """Every finding of the run by id, in the order of discovery."""
+        state = self.history[-1].after if self.history else {}
+        return Ledger.from_json(state.get("findings")).findings
+
+
+def reviewed_run(name: str, description: str, events: Iterable[ev.Event]) -> ReviewedRun:
+    """Returns a run from its stored definition and events; raises `UsageError` for other runs."""
+    stored = json.loads(description)
+    if stored.get("notation") != "flows":
+        raise UsageError(f"run {name!r} is not a review flow; only review flows have a policy")
+    source = stored["source"]
+    constraints = [constraint_from_dict(each) for each in source["constraints"]]
+    return ReviewedRun(
+        name,
+        config_from_json(source["flow"]),
+        {each.id: each for each in constraints},
+        tuple(_history(events)),
+    )
+
+
+def explain(run: ReviewedRun, name: str) -> Explanation:
+    """Returns which level set the behavior of a finding, and what a judge decided about it."""
+    finding = _finding(run.findings, run.history, name)
+    constraint = run.constraints.get(finding.constraint, Constraint(finding.constraint))
+    return Explanation(
+        run=run.name,
+        finding=finding,
+        resolved=run.config.behavior(constraint, finding.severity),
+        blocks=finding.status is FindingStatus.OPEN
+        and finding.severity in run.config.adjudication.block_on,
+        decision=_decision(run.history, finding.id),
+    )
+
+
+def replay(run: ReviewedRun, policy: Path) -> Replay:
+    """Recomputes the decisions of a run under the policy in a file; no agent is asked."""
+    return recompute(list(run.history), read_policy(policy, run.config), run.constraints)
+
+
+def _finding(known: Mapping[str, Finding], history: Sequence[RecordedVisit], name: str) -> Finding:
+    """Returns a finding by its id, by the id of one of its issues, or by a prefix of its id."""
+    if name in known:
+        return known[name]
+    # People paste what they see: the id of a finding, the beginning of it, or the name that a
+    # critic gave its issue.
+    matches = [each for each in _findings_of_issue(history, name) if each in known]
+    if not matches and len(name) >= SHORTEST_PREFIX:
+        matches = [each for each in known if each.startswith(name)]
+    if not matches:
+        raise UnknownName("finding", name, known)
+    if len(matches) > 1:
+        raise UsageError(f"{name!r} matches several findings: {', '.join(matches)}")
+    return known[matches[0]]
+
+
+def _findings_of_issue(history: Sequence[RecordedVisit], issue: str) -> list[str]:
+    """Returns the findings that an issue's id belongs to, in the latest round that has it."""
+    latest, findings = 0, dict[str, None]()
+    for visit in history:
+        for critique in (visit.after.get("critiques_by_step") or {}).get(visit.step, ()):
+            ids = [each.get("finding_id", "") for each in critique["issues"] if each["id"] == issue]
+            if ids and critique["round"] > latest:
+                latest, findings = critique["round"], {}
+            findings.update(dict.fromkeys(ids))
+    return list(findings)
+
+
+def _decision(history: Sequence[RecordedVisit], finding: str) -> Mapping[str, Any] | None:
+    """Returns the last decision about a finding; later judges may not have seen it."""
+    for visit in reversed(history):
+        for decision in (visit.after.get("last_adjudication") or {}).get("decisions", ()):
+            if decision.get("finding_id") == finding:
+                return dict(decision)
+    return None
+
+
+def _history(events: Iterable[ev.Event]) -> Iterator[RecordedVisit]:
+    state = RunState()
+    for event in events:
+        step, iteration, before = state.step or "", state.iteration, state.state
+        evolve(state, event)
+        if isinstance(event, ev.StepFinished):
+            yield RecordedVisit(step, iteration, before, state.state)
+    if state.pending is not None:
+        # The last step has finished, but a human still decides whether its result is used.
+        step, after = state.step or "", state.state_with_pending
+        yield RecordedVisit(step, state.iteration, state.state, after)
+
+
+@dataclass(frozen=True)
+class RecordedVisit:
+    """One visit of a step: the state before and after it."""
+
+    step: str
+    iteration: int
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ReplayedIssue(Record):
+    """One reported issue under both policies."""
+
+    round: int
+    step: str
+    constraint: str
+    issue: str
+    finding: str
+    """The id of its finding."""
+    severity: Severity
+    was: str
+    now: IssueBehavior
+    decided_by: Level
+
+    @property
+    def changed(self) -> bool:
+        """Whether the other policy gives it another behavior."""
+        return self.was != self.now
+
+    @property
+    def diverges(self) -> bool:
+        """Whether the run would have continued differently from here."""
+        stops = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
+        return self.changed and (self.now in stops or self.was in stops)
+
+
+@dataclass(frozen=True)
+class ReplayedVerdict(Record):
+    """One verdict under both policies."""
+
+    round: int
+    step: str
+    was: Verdict
+    now: Verdict
+    blocking: tuple[str, ...]
+    """The findings that block under the other policy."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the other policy leads to another verdict."""
+        return self.was is not self.now
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A run's decisions under another policy."""
+
+    issues: tuple[ReplayedIssue, ...]
+    verdicts: tuple[ReplayedVerdict, ...]
+    parts_at: str
+    """Where the run would first have continued differently; empty if nowhere.
+
+    Later steps are recorded as they happened, though the other policy would not have led there.
+    """
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as plain values."""
+        findings = [{**each.to_json(), "changed": each.changed} for each in self.issues]
+        verdicts = [{**each.to_json(), "changed": each.changed} for each in self.verdicts]
+        return {
+            "findings": findings,
+            "verdicts": verdicts,
+            "changed": any(each["changed"] for each in (*findings, *verdicts)),
+            "parts_at": self.parts_at or None,
+        }
+
+
+def recompute(
+    history: Sequence[RecordedVisit], policy: GenflowConfig, constraints: Mapping[str, Constraint]
+) -> Replay:
+    """Recomputes the behavior of every issue, and every verdict."""
+    steps = {step.id: step for step in policy.workflow}
+    issues: list[ReplayedIssue] = []
+    verdicts: list[ReplayedVerdict] = []
+    parts_at = ""
+    for visit in history:
+        kind = (visit.after.get("step") or {}).get("kind")
+        diverges = False
+        if kind == "critique":
+            replayed = list(_issues(visit, policy, constraints))
+            issues += replayed
+            diverges = any(each.diverges for each in replayed)
+        elif kind == "adjudicate" and visit.step in steps:
+            verdicts.append(_verdict(visit, steps[visit.step], policy, constraints))
+            diverges = verdicts[-1].changed
+        # Only the first difference is certain: from there on, the other policy would have led to
+        # other texts and other findings.
+        if diverges and not parts_at:
+            parts_at = f"round {visit.iteration}, step {visit.step}"
+    return Replay(tuple(issues), tuple(verdicts), parts_at)
+
+
+def _issues(
+    visit: RecordedVisit, policy: GenflowConfig, constraints: Mapping[str, Constraint]
+) -> Iterator[ReplayedIssue]:
+    for critique in read(visit.after["critiques_by_step"].get(visit.step, ())):
+        constraint = _constraint(constraints, critique)
+        for issue in critique.issues:
+            now = policy.behavior(constraint, issue.severity)
+            about = (constraint.id, issue.id, issue.finding_id, issue.severity, issue.behavior)
+            yield ReplayedIssue(visit.iteration, visit.step, *about, now.behavior, now.level)
+
+
+def _verdict(
+    visit: RecordedVisit,
+    step: WorkflowStep,
+    policy: GenflowConfig,
+    constraints: Mapping[str, Constraint],
+) -> ReplayedVerdict:
+    was = Adjudication.from_json(visit.after["last_adjudication"])
+    critiques = [
+        policy.with_behaviors(each, _constraint(constraints, each))
+        for each in get_critiques_for_scope(visit.before, step.scope)
+    ]
+    block_on = policy.adjudication.block_on
+    if step.agent == POLICY_JUDGE:
+        now = policy_judge(critiques, iteration=visit.iteration, block_on=block_on)
+    else:
+        # The judge's own words are judged again. Its checked verdict already has the old policy in
+        # it.
+        now = check_verdict(replace(was, status=was.stated or was.status), critiques, block_on)
+    blocking = tuple(each.finding_id or each.issue_id for each in now.pursued(block_on))
+    return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking)
+
+
+def _constraint(constraints: Mapping[str, Constraint], critique: Critique) -> Constraint:
+    return constraints.get(critique.constraint_id, Constraint(critique.constraint_id))

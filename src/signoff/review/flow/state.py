@@ -1,0 +1,448 @@
+"""The state of a flow's run: what the next steps, the run directory and the reports read.
+
+It is plain JSON, and its names are part of the run directory that users know. Below the view of it
+are the updates that several kinds of step make: answers of humans, warnings that stopped nothing (a
+critique that was sent back, a judge that was overruled), the numbers of each round, and the best
+version so far: the one with the fewest and least severe findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.delta import Append
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
+from signoff.review.pure.artifact import UNNAMED, ArtifactVersion
+from signoff.review.pure.critique import Adjudication, Critique, Verdict
+from signoff.review.pure.findings import Ledger
+from signoff.review.pure.lasting_decision import LastingDecision
+from signoff.review.pure.prompt_text import Guidance
+
+if TYPE_CHECKING:
+    from signoff.review.flow.model import Scope
+from collections.abc import Collection, Iterable
+
+from signoff.core.context import StepContext
+from signoff.core.one_line import one_line
+from signoff.core.requests import Answer
+from signoff.review.pure.finding import Finding, blocking_first, describe_equal, group_equal
+from signoff.review.pure.findings import summarize_round
+
+MOST_GUIDANCE = 10
+"""Answers of humans that prompts repeat, the latest ones."""
+
+LONGEST_QUESTION = 2_000
+"""Characters of a question that are repeated with its answer; it may list hundreds of findings."""
+
+STATUS = "status.md"
+"""The file next to the artifact that explains why it was not approved."""
+
+NOT_CONVERGING = "not_converging"
+"""The id of the question whether to continue a run that does not converge, and its trigger."""
+
+NOT_WRITTEN = "not_written"
+"""The id of the question what to do if fixed files could not go back into the project."""
+
+PREPARED = (
+    *("files", "base", "renamed", "deleted", "skipped", "unchecked"),
+    *("intent", "trusted", "decisions", "rule_decisions"),
+)
+"""What is read before a run of files starts: parameters of the run, and then part of its state."""
+
+FILE_WARNINGS = "file_warnings"
+"""The parameter of a run with what is odd about its files."""
+
+VERIFY = "verify"
+"""The key under which an agent is asked to confirm a finding."""
+
+UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
+"""The note on a verdict without critiques. It is stored, and recognized by this text."""
+
+
+def blocking_severities(definition: Mapping[str, Any]) -> frozenset[Severity]:
+    """Returns the severities that block in a run, from the definition that it was started with.
+
+    Read from what is stored: compiling again would import from the project under review.
+    """
+    flow = (definition.get("source") or {}).get("flow") or {}
+    names = (flow.get("adjudication") or {}).get("block_on")
+    return frozenset(DEFAULT_BLOCK_ON if names is None else map(Severity, names))
+
+
+@dataclass(frozen=True)
+class FlowState:
+    """A typed view of the state."""
+
+    raw: Mapping[str, Any]
+
+    @property
+    def artifact(self) -> str:
+        """The current text."""
+        return str(self.raw.get("artifact", ""))
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the artifact is a set of files."""
+        return "files" in self.raw
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The current texts by path; a single text has no name."""
+        return self.raw["files"] if self.has_files else {UNNAMED: self.artifact}
+
+    @property
+    def current(self) -> Any:
+        """The current text, or texts by path, as versions are stored."""
+        return self.files if self.has_files else self.artifact
+
+    @property
+    def base(self) -> Mapping[str, str]:
+        """In a review of changes, the texts before them by the present path."""
+        return self.raw.get("base") or {}
+
+    @property
+    def rule_decisions(self) -> list[LastingDecision]:
+        """The decisions that dismiss everything that a rule reports."""
+        return [LastingDecision.from_json(each) for each in self.raw.get("rule_decisions", ())]
+
+    @property
+    def trusted(self) -> Mapping[str, str] | None:
+        """The texts whose comments may dismiss findings; None if those of the files may."""
+        return self.raw.get("trusted")
+
+    @property
+    def intent(self) -> str:
+        """What a change is meant to do, in the words of its author."""
+        return str(self.raw.get("intent", ""))
+
+    @cached_property
+    def content(self) -> ArtifactVersion:
+        """The current version, for looking up quotes."""
+        return ArtifactVersion(self.files)
+
+    @cached_property
+    def version(self) -> str:
+        """The digest that names the current version."""
+        return self.content.version
+
+    @property
+    def adjudication(self) -> Adjudication | None:
+        """The last verdict, while it is about this artifact."""
+        verdict = self.raw.get("last_adjudication")
+        return Adjudication.from_json(verdict) if verdict else None
+
+    @property
+    def passed(self) -> bool:
+        """Whether this artifact passed review: the last verdict asks for no changes."""
+        return bool((self.raw.get("last_adjudication") or {}).get("status") == Verdict.APPROVED)
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether the last judge had any critique."""
+        verdict = self.raw.get("last_adjudication") or {}
+        return UNREVIEWED not in verdict.get("notes", ())
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Every finding so far."""
+        return Ledger.from_json(self.raw.get("findings") or {})
+
+    @property
+    def rounds(self) -> list[Mapping[str, Any]]:
+        """How many findings were open after each iteration's reviews."""
+        return list(self.raw.get("rounds", ()))
+
+    @property
+    def to_fix(self) -> list[list[str]]:
+        """The findings that had to be fixed in each round, by any judge, in order."""
+        # Several judges may decide in one round. A finding counts once in it, or two judges would
+        # look like two rounds without progress.
+        by_round: dict[int, dict[str, None]] = {}
+        for each in self.raw.get("to_fix", ()):
+            by_round.setdefault(each["round"], {}).update(dict.fromkeys(each["findings"]))
+        return [list(findings) for findings in by_round.values()]
+
+    @property
+    def best(self) -> Mapping[str, Any] | None:
+        """The reviewed artifact with the fewest, least severe findings."""
+        return self.raw.get("best")
+
+    @property
+    def guidance(self) -> list[Guidance]:
+        """Answers of humans, each with its question, for prompts."""
+        # Prompts repeat what humans decided, so that no agent undoes it. Old answers are dropped
+        # first: a long run would otherwise repeat pages of them.
+        answers = list(self.raw.get("human", ()))[-MOST_GUIDANCE:]
+        return [Guidance(_shortened(each["question"]), str(each["answer"])) for each in answers]
+
+    @property
+    def warnings(self) -> list[Mapping[str, Any]]:
+        """What did not stop the run but is worth knowing: round, step and text, in order."""
+        return list(self.raw.get("remarks", ()))
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The material of the goal, under an empty name, and of constraints, by id."""
+        return self.raw.get("sources") or {}
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the last refinement left the artifact as it was."""
+        return (self.raw.get("refined") or {}).get("changed") is False
+
+    @property
+    def approved_by(self) -> str:
+        """Who approved it at the sign-off that ended the run."""
+        return str(self.raw.get("approved_by") or "")
+
+    @property
+    def result_warnings(self) -> list[str]:
+        """What a user should know before using the artifact."""
+        return [str(each) for each in self.raw.get("result_warnings", ())]
+
+    @property
+    def written(self) -> Mapping[str, list[str]]:
+        """The files of the project that were `written` at the end, or why not: `conflicts`."""
+        return self.raw.get("written") or {}
+
+    def source(self, name: str = "") -> str:
+        """Returns the material of a constraint, or of the goal."""
+        return str(self.sources.get(name, ""))
+
+    @property
+    def critiques_by_step(self) -> dict[str, list[dict[str, Any]]]:
+        """The stored critiques of this artifact, by their step."""
+        return dict(self.raw.get("critiques_by_step", {}))
+
+    @property
+    def readings(self) -> dict[str, str]:
+        """The version that each critic last read against each constraint, by `reading_key`."""
+        return dict(self.raw.get("readings") or {})
+
+    @property
+    def not_repeated(self) -> dict[str, list[str]]:
+        """The constraints whose earlier review still holds for this artifact, by their step."""
+        return dict(self.raw.get("not_repeated") or {})
+
+    @cached_property
+    def answered(self) -> dict[str, Mapping[str, Any]]:
+        """The answers of critics and judges in this run, by what they were asked."""
+        return {each["request"]: each["answer"] for each in self.raw.get("answered", ())}
+
+    @property
+    def previously_reviewed(self) -> Any:
+        """The version that was reviewed before the current one; empty for the first."""
+        # A judge may have the same text read again. The version before it is then still the one
+        # before, and not the text itself.
+        read = self.raw.get("read")
+        if read is None:
+            return {} if self.has_files else ""
+        return read["before"] if read["artifact"] == self.current else read["artifact"]
+
+    @property
+    def unadjudicated(self) -> list[Mapping[str, Any]]:
+        """The stored critiques that no judge has seen."""
+        return list(self.raw.get("unadjudicated_critiques", ()))
+
+
+def get_critiques_for_scope(
+    state: Mapping[str, Any], scope: Scope = "accumulated"
+) -> list[Critique]:
+    """Returns the critiques a judge gets.
+
+    They are all that no judge has seen, those of the last critique step, or all of this artifact.
+    """
+    view = FlowState(state)
+    if scope == "all":
+        return [each for critiques in view.critiques_by_step.values() for each in read(critiques)]
+    if scope == "previous":
+        return read(view.critiques_by_step.get(str(state.get("last_critique_step")), ()))
+    return read(view.unadjudicated)
+
+
+def left_unadjudicated(state: Mapping[str, Any], scope: Scope) -> list[Mapping[str, Any]]:
+    """Returns the critiques that are left for later judges after one has decided on its scope."""
+    if scope == "accumulated":
+        return []
+    last = state.get("last_critique_step")
+    unadjudicated = FlowState(state).unadjudicated
+    return [each for each in unadjudicated if scope == "all" or each["step"] != last]
+
+
+def after(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the state that an update leads to.
+
+    The engine applies the update only when the step ends, but steps need the result before.
+    """
+    grown = {
+        key: [*state.get(key, ()), *new] for key, new in update.items() if isinstance(new, Append)
+    }
+    return {**state, **update, **grown}
+
+
+def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns two updates as one; what both append is appended."""
+    both = {
+        key: Append([*first[key], *new])
+        for key, new in second.items()
+        if isinstance(new, Append) and isinstance(first.get(key), Append)
+    }
+    return {**first, **second, **both}
+
+
+NOTHING_REVIEWED: Mapping[str, Any] = {
+    "critiques_by_step": {},
+    "unadjudicated_critiques": [],
+    "last_critique_step": None,
+}
+"""The update that discards all critiques, when a new artifact has to be reviewed from scratch."""
+
+
+def reading_key(constraint: str, agent: str, path: str = UNNAMED) -> str:
+    """Returns the name of one critic's readings of a file against one constraint."""
+    return f"{constraint}/{agent}/{path}" if path else f"{constraint}/{agent}"
+
+
+def files_label(paths: Sequence[str]) -> str:
+    """Returns a short name for some files."""
+    return f"{paths[0]}+{len(paths) - 1}" if len(paths) > 1 else paths[0]
+
+
+def stored(critique: Critique, step: str) -> dict[str, Any]:
+    """Returns a critique as the state stores it: with its step."""
+    return {**critique.to_json(), "step": step}
+
+
+def critiques_in(result: Any) -> list[Mapping[str, Any]]:
+    """Returns the critiques in the result of one item of a review, as they are stored."""
+    found = result.get("critiques", [result]) if isinstance(result, Mapping) else []
+    return [each for each in found if "reviewer" in each]
+
+
+def read(critiques: Sequence[Mapping[str, Any]]) -> list[Critique]:
+    """Reads critiques that the state stores."""
+    return [Critique.from_json(each) for each in critiques]
+
+
+def _shortened(question: str) -> str:
+    cut = question[:LONGEST_QUESTION]
+    return question if cut == question else f"{cut}…"
+
+
+MOST_LISTED = 20
+"""Findings that a question lists."""
+LONGEST = 400
+"""Characters of a warning; the problems of one critique can fill pages."""
+_STILL_OPEN = "; still open:"
+
+
+def keep_answer(
+    ctx: StepContext, question_id: str, question: str, answer: Answer
+) -> dict[str, Any]:
+    """Returns the update that stores a human's answer for the prompts that follow."""
+    choice = str(answer.value)
+    # Agents read this text as the decision of a human, so it has the choice and the words.
+    text = f"{choice}: {answer.text}" if answer.text and answer.text != choice else choice
+    entry = {
+        "question_id": question_id,
+        "question": question,
+        "answer": text,
+        "by": answer.by,
+        "round": ctx.iteration,
+        "step": ctx.step_id,
+    }
+    return {"human": Append([entry])}
+
+
+def report_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
+    """Shows warnings while the run is under way; returns the update that stores them."""
+    found = [shortened(text) for text in texts]
+    for text in found:
+        ctx.progress(text)
+    entries = [{"round": ctx.iteration, "step": ctx.step_id, "text": text} for text in found]
+    return {"remarks": Append(entries)} if entries else {}
+
+
+def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
+    """Returns the engine's notes about critiques, each with its constraint and reviewer."""
+    return [f"{c.constraint_id} by {c.reviewer}: {note}" for c in critiques for note in c.notes]
+
+
+def at_limit_reason(why: str, ledger: Ledger, block_on: Collection[Severity]) -> str:
+    """Returns why a run needs a decision at its limit, with the findings that are still open."""
+    groups = group_equal(ledger.open(block_on))
+    lines = [
+        f"- [{each.severity}] {each.id} ({each.constraint}): {shortened(each.finding)}"
+        + (f" ({describe_equal(group)})" if len(group) > 1 else "")
+        for group in groups[:MOST_LISTED]
+        for each in group[:1]
+    ]
+    left = sum(map(len, groups[MOST_LISTED:]))
+    lines += [f"- and {left:,} more"] if left else []
+    return "\n".join([f"{why}{_STILL_OPEN}", *lines]) if lines else why
+
+
+def without_findings(reason: str) -> str:
+    """Returns what `at_limit_reason` got, for a text that lists the findings elsewhere."""
+    return reason.partition(f"{_STILL_OPEN}\n")[0]
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Returns a text on one line, cut to a length that fits into a list."""
+    return one_line(text, longest)
+
+
+def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the update that stores the reviewed artifact, unless an earlier one is better."""
+    view = FlowState(state)
+    best = best_version(view, ctx.iteration)
+    return {} if best is view.best else {"best": best}
+
+
+def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
+    """Returns the reviewed artifact with its findings, or an earlier one that is better."""
+    findings = view.ledger.open()
+    critiques = [each for stored in view.critiques_by_step.values() for each in stored]
+    skipped = [name for names in view.not_repeated.values() for name in names]
+    new = {
+        **({"files": dict(view.files)} if view.has_files else {"artifact": view.artifact}),
+        "round": iteration,
+        "score": score_of(findings),
+        "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
+        "findings": [finding.to_json() for finding in findings],
+    }
+    best = view.best
+    # About the same text, the latest reading counts: it may have found what others overlooked.
+    if best is None or all(best.get(key) == new.get(key) for key in ("files", "artifact")):
+        return new
+    # Of two versions that are equally good the later one counts: it has the last fixes.
+    return best if _rank(best) < _rank(new) else new
+
+
+def score_of(findings: Sequence[Finding]) -> list[int]:
+    """Returns how many findings of each severity there are, the worst first."""
+    severities = [finding.severity for finding in findings]
+    return [severities.count(severity) for severity in Severity]
+
+
+def findings_of(
+    best: Mapping[str, Any] | None, ledger: Ledger, block_on: Collection[Severity]
+) -> list[Finding]:
+    """Returns what is open in the best version; it may be older than what the ledger is about."""
+    if best is None:
+        return ledger.open(block_on)
+    return sorted(map(Finding.from_json, best["findings"]), key=blocking_first(block_on))
+
+
+def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping[str, Any]]:
+    """Returns the rounds with the current one replaced by its latest numbers."""
+    earlier = [each for each in state.rounds if each["round"] != iteration]
+    return [*earlier, summarize_round(ledger, iteration)]
+
+
+def _rank(version: Mapping[str, Any]) -> tuple[int, list[int]]:
+    """Orders versions from good to bad; one reviewed against fewer constraints is worse."""
+    return -int(version["read_against"]), list(version["score"])

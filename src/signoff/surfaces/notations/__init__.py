@@ -1,0 +1,1 @@
+"""Commands of the notations that ship with signoff."""

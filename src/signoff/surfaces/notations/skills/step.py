@@ -1,0 +1,607 @@
+"""`signoff skill step`: the instructions of one step, and the command for the next, as one page.
+
+The options of a step are the parameters of its skill, so the skill is found first, and the
+command line is parsed with its options then. The other two ways to get there are at the end: a
+module that shows its own steps (`main`), and `signoff skill script`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_module
+from typing import Any, NamedTuple, NoReturn
+from warnings import filterwarnings
+
+import click
+
+from signoff.app.settings.trust import context_here
+from signoff.core.args import UNDECLARED, Param, placeholder, value_text
+from signoff.core.errors import HandlerFailed, Problem, SignoffError, UsageError
+from signoff.core.outcome import Outcome
+from signoff.core.step import ITERATION, StepDef
+from signoff.core.step_output import NextCommand
+from signoff.core.workflow import Workflow
+from signoff.documents.control_characters import json_text
+from signoff.documents.discovery import NAME
+from signoff.documents.python_files import (
+    describe_failure,
+    extend_import_path,
+    make_importable,
+    module_name,
+)
+from signoff.runtime.sub_agents import (
+    BUDGET_RULE,
+    RUN_SCRIPT,
+    SUB_AGENT_QUESTION_FORMAT,
+    Dispatch,
+    typed_response,
+)
+from signoff.skills.discovery import InvalidSkill, find_in_folder, find_source, skills_folder
+from signoff.skills.stateless import (
+    STATE_DIR,
+    EvaluatedStep,
+    evaluate_step,
+    iterations,
+    keeps_state,
+    repeats,
+    step_at,
+)
+from signoff.skills.types import QUESTION_RELAY_HANDLER
+from signoff.surfaces.cli.entry import run_command
+from signoff.surfaces.cli.options import (
+    CliCommand,
+    enter_folder,
+    output_options,
+    project_dir_option,
+)
+from signoff.surfaces.cli.output import Output
+from signoff.surfaces.cli.text import clean
+
+# The one place that turns what follows a step into a command to type, and joins it to the step.
+#
+# Every word is quoted for the shell, values and placeholders alike, so that a command can be pasted
+# whatever the parameters contain.
+
+
+PROGRAM = ("signoff", "skill", "step")
+PROJECT_DIR = "project_dir"
+LAST_STEP = "This was the last step. There is no next command."
+
+
+class SkillPlace(NamedTuple):
+    """How a printed command finds a skill, wherever it is run."""
+
+    name: str = ""
+    """Its name, its file or its module; empty for the name of the workflow."""
+    folder: str = ""
+    """The folder in which it is found by that; empty for a skill of the library."""
+
+
+BY_NAME = SkillPlace()
+
+
+def command_text(
+    command: NextCommand, target: SkillPlace = BY_NAME, more: Iterable[tuple[str, str]] = ()
+) -> str:
+    """Returns the command that shows the next step; `more` are further options."""
+    words = [*PROGRAM, target.name or command.workflow, "--step", str(command.number)]
+    for name, value in command.params.items():
+        words += _option(name, value_text(value))
+    for name, param in command.open.items():
+        words += _option(name, placeholder(param))
+    for name, text in (*more, *([(PROJECT_DIR, target.folder)] if target.folder else ())):
+        words += _option(name, text)
+    return " ".join(map(_quoted, words))
+
+
+def first_command(workflow: Workflow, target: SkillPlace = BY_NAME) -> str:
+    """Returns the command that shows the first step, with what the step requires to fill in."""
+    step = workflow.entry_point
+    taken = {**workflow.input_params, **workflow.params[step]}
+    required = {name: param for name, param in taken.items() if param.required}
+    number = list(workflow.steps).index(step) + 1
+    return command_text(NextCommand(workflow.name, step, number, {}, required), target)
+
+
+def option_name(parameter: str) -> str:
+    """Returns a parameter as an option."""
+    return f"--{parameter.replace('_', '-')}"
+
+
+def _option(parameter: str, value: str) -> list[str]:
+    name = option_name(parameter)
+    # A value that looks like an option would be read as one.
+    return [f"{name}={value}"] if value.startswith("-") else [name, value]
+
+
+def _quoted(word: str) -> str:
+    quoted = shlex.quote(word)
+    # The Z shell replaces `=name` with the path of a program unless it is quoted.
+    return f"'{quoted}'" if quoted.startswith("=") else quoted
+
+
+def format_step(body: str | Sequence[str], next_command: str = "", title: str = "") -> str:
+    """Returns a step as text: its title, its instructions, and the command that follows.
+
+    Without a command, the text says that this was the last step.
+    """
+    paragraphs = [body] if isinstance(body, str) else list(body)
+    end = when_done(next_command) if next_command else LAST_STEP
+    return page(title, paragraphs, [end])
+
+
+def page(title: str, paragraphs: Sequence[str], end: Sequence[str]) -> str:
+    """Joins the parts of a page; empty ones are left out."""
+    parts = [f"# {title}" if title else "", *paragraphs, *end]
+    return "\n\n".join(part.strip("\n") for part in parts if part.strip())
+
+
+def when_done(command: str) -> str:
+    """Returns the instruction to run the next command."""
+    return commands("When this step is done, run:", command)
+
+
+def commands(condition: str, *texts: str) -> str:
+    """Returns commands below the condition under which they are run, indented like code."""
+    return "\n\n".join([condition, "\n".join(f"    {text}" for text in texts)])
+
+
+ANSWER_ID, ANSWER_VALUE = "user_answer_id", "user_answer_value"
+"""The parameters that bring a user's answers back: the header of a question, and its answer."""
+OPEN_ANSWER = ("<header>", "<answer>")
+"""Stands for an answer to fill in."""
+
+Answers = Sequence[tuple[str, str]]
+
+_VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
+
+_SWITCHES = ("--json", "--debug", "--help", "-h")
+"""The options without a value."""
+_RESERVED = ("step", "json", "debug", "help", "total_steps", PROJECT_DIR, ANSWER_ID, ANSWER_VALUE)
+_HELP = {ITERATION: "How often the step has been reached; 1 is the first time."}
+_TARGET = "signoff.skills.target"
+"""The key in click's context under which is stored how printed commands find the skill."""
+_PREFIX = "skill_"
+"""Begins the names of a skill's parameters in click, apart from the command's own."""
+
+
+class StepCommand(CliCommand):
+    """A command whose options depend on the skill that its first argument names."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Finds the skill, adds its options, and parses the command line."""
+        # The options depend on the skill, so its name has to be known before click parses anything.
+        name = _first_argument(args)
+        if name is not None and not ctx.resilient_parsing:
+            # The skill is found before its options, and with them this one, are parsed.
+            if project_dir := _value_of(option_name(PROJECT_DIR), args):
+                enter_folder(ctx, project_dir)
+            # A module may print while it is imported; stdout is for instructions.
+            with redirect_stdout(sys.stderr):
+                ctx.obj, folder = find_in_folder(name, context_here())
+            ctx.meta[_TARGET] = SkillPlace(name, str(folder.absolute()) if folder else "")
+            _refuse_reserved(ctx.obj)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not isinstance(ctx.obj, Workflow):
+                raise
+            # The help of the command without a skill does not have the skill's options.
+            listed = ", ".join(map(option_name, _params(ctx.obj))) or "none"
+            what = f"{error.message.rstrip('.')}; {ctx.obj.name!r} has these options: {listed}"
+            what = f"{what} ({UNDECLARED})" if ctx.obj.inputs is not None else what
+            raise UsageError(what) from None
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Returns the command's own parameters, and those of the skill."""
+        own = super().get_params(ctx)
+        return [*own, *_options(ctx.obj)] if isinstance(ctx.obj, Workflow) else own
+
+
+@click.command(cls=StepCommand)
+@click.argument("name", metavar="NAME")
+@click.option("--step", "number", type=int, required=True, metavar="N",
+              help="The step to show; 1 is the first.")  # fmt: skip
+@click.option(option_name(ANSWER_ID), "headers", multiple=True, metavar="HEADER",
+              help="A sub-agent's question that the user answered. Repeatable.")  # fmt: skip
+@click.option(option_name(ANSWER_VALUE), "labels", multiple=True, metavar="ANSWER",
+              help="The answer to it.")  # fmt: skip
+@project_dir_option
+@output_options
+@click.pass_context
+def step(
+    context: click.Context,
+    /,
+    name: str,  # noqa: ARG001  # was read to find the skill
+    number: int,
+    headers: Sequence[str],
+    labels: Sequence[str],
+    out: Output,
+    **values: str | None,
+) -> None:
+    """Show one step of a skill, and the next command.
+
+    NAME is a skill, a file (`skill.py`), or `package.module:WORKFLOW`. The other options are the
+    parameters of the skill: `signoff skill step NAME --help` lists them. The parameters decide
+    where the step leads. Those that later steps take are part of the next command.
+
+    Examples:
+      signoff skill step decision-critic --step 1
+      signoff skill step deepthink --step 1 --mode quick
+      signoff skill step deepthink --step 1 --json
+    """
+    workflow, target = context.obj, context.meta[_TARGET]
+    declared = _params(workflow)
+    given = {
+        name.removeprefix(_PREFIX): _read(declared.get(name.removeprefix(_PREFIX)), name, value)
+        for name, value in values.items()
+        if value is not None
+    }
+    if keeps_state(workflow) and given.get(STATE_DIR):
+        # The next command may be run in another folder.
+        given[STATE_DIR] = str(Path(given[STATE_DIR]).absolute())
+    answers = _answers(headers, labels)
+    if answers and not may_ask(step_at(workflow, number)):
+        raise UsageError(
+            f"step {number} of {workflow.name!r} has no sub-agent that may ask the user"
+        )
+    _refuse_missing(workflow, number, given)
+    with redirect_stdout(sys.stderr):
+        evaluated = evaluate_step(workflow, number, given)
+    if out.as_json:
+        out.json(as_json(evaluated, target, answers))
+    else:
+        out.line(as_text(evaluated, target, answers))
+
+
+def _first_argument(args: Sequence[str]) -> str | None:
+    """Returns the first word that is neither an option nor the value of one."""
+    words = iter(args)
+    for word in words:
+        if not word.startswith("-"):
+            return word
+        if word not in _SWITCHES and "=" not in word:
+            next(words, None)
+    return None
+
+
+def _value_of(option: str, args: Sequence[str]) -> str:
+    """Returns the value of an option in arguments that are not parsed yet; empty without it."""
+    for word, following in zip(args, [*args[1:], ""], strict=True):
+        if word == option or word.startswith(f"{option}="):
+            return following if word == option else word.partition("=")[2]
+    return ""
+
+
+def _params(workflow: Workflow) -> dict[str, Param | None]:
+    """Returns what a skill takes, by name; None for a text that is not declared as data."""
+    names: dict[str, Param | None] = dict.fromkeys(sorted(workflow.inputs or ()))
+    if repeats(workflow):
+        names[ITERATION] = None
+    return {**names, **workflow.declared_params}
+
+
+def _options(workflow: Workflow) -> Iterator[click.Option]:
+    for name, param in _params(workflow).items():
+        yield click.Option(
+            [option_name(name), f"{_PREFIX}{name}"],
+            metavar=placeholder(param) if param is not None and param.domain() else "TEXT",
+            help=(param.arg.description if param is not None else "") or _HELP.get(name, ""),
+        )
+
+
+def _refuse_reserved(workflow: Workflow) -> None:
+    if taken := [name for name in _params(workflow) if name in _RESERVED]:
+        what = "has the name of an option of every step"
+        problems = [Problem(f"parameter {name!r}", what, "rename it") for name in taken]
+        raise InvalidSkill(workflow.name, problems)
+
+
+def _refuse_missing(workflow: Workflow, number: int, given: Collection[str]) -> None:
+    own = {**workflow.input_params, **workflow.params[step_at(workflow, number).id]}
+    missing = [each for name, each in own.items() if each.required and name not in given]
+    if missing:
+        needed = [f"{option_name(each.name)} {shlex.quote(placeholder(each))}" for each in missing]
+        raise UsageError(f"step {number} of {workflow.name!r} needs {' '.join(needed)}")
+
+
+def _answers(headers: Sequence[str], labels: Sequence[str]) -> Answers:
+    """Returns the user's answers to a sub-agent, each with the header of its question."""
+    names = f"{option_name(ANSWER_ID)} and {option_name(ANSWER_VALUE)}"
+    if len(headers) != len(labels):
+        raise UsageError(f"{names} belong together: {len(headers)} and {len(labels)} were given")
+    answers = [
+        (_typed(header), _typed(label)) for header, label in zip(headers, labels, strict=True)
+    ]
+    if any(not part for pair in answers for part in pair):
+        raise UsageError(f"{names} must not be empty")
+    # A command that was pasted with its placeholder is no answer of the user's.
+    if any(part in OPEN_ANSWER for pair in answers for part in pair):
+        raise UsageError(f"{names} still have their placeholders; fill in the answer")
+    return answers
+
+
+def _typed(text: str) -> str:
+    """Returns a text on one line, so that none of it can pass for an instruction."""
+    return " ".join(clean(text.encode("utf-8", "replace").decode()).split())
+
+
+def _read(param: Param | None, name: str, text: str) -> Any:
+    """Returns the value of an option; lists and mappings may be written as JSON."""
+    option = option_name(name.removeprefix(_PREFIX))
+    # Agents paste commands as they are printed; a placeholder that was not filled in would be taken
+    # for a report.
+    if text == (placeholder(param) if param is not None else None):
+        raise UsageError(f"{option} still has its placeholder {text}; fill in a value")
+    # The next command carries the value, and a terminal would interpret control characters in it.
+    text = clean(text.encode("utf-8", "replace").decode())
+    if param is None or param.type not in (list, tuple, dict) or text[:1] not in ("[", "{"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{option} is not valid JSON: {error}") from error
+
+
+def as_json(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ()) -> dict[str, Any]:
+    """Returns the step for programs; `target` is how its commands find the skill."""
+    following, dispatch = evaluated.following, evaluated.output.dispatch
+    shown = {
+        "workflow": evaluated.workflow.name,
+        "step": evaluated.number,
+        "total_steps": evaluated.workflow.total_steps,
+        "step_id": evaluated.step.id,
+        "title": evaluated.output.title,
+        "actions": [*_actions(evaluated)],
+        "next_command": command_text(following, target) if following is not None else None,
+        "next_commands": {
+            label: command_text(command, target) if command is not None else None
+            for label, command in evaluated.choices.items()
+        },
+    }
+    if dispatch is None:
+        return shown
+    launched = _launched(evaluated)
+    if may_ask(evaluated.step):
+        launched["answer_command"] = _answer_command(evaluated, target, answers)
+    if answers:
+        launched["user_response"] = typed_response(answers)
+    return {**shown, "dispatch": launched}
+
+
+def as_text(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ()) -> str:
+    """Returns the step for agents and people; `answers` are those of the user to a sub-agent."""
+    workflow, output = evaluated.workflow, evaluated.output
+    place = f"{workflow.name}, step {evaluated.number} of {workflow.total_steps}"
+    title = f"{place}: {output.title or output.step}"
+    if output.dispatch is not None:
+        more = [*_launch(evaluated, target, answers)]
+    else:
+        folder = evaluated.state_dir
+        more = [f"The state directory is {json_text(folder)}."] if folder else []
+        more += _round(evaluated)
+    return page(title, _actions(evaluated), [*more, *_end(evaluated, target)])
+
+
+def _actions(evaluated: EvaluatedStep) -> Sequence[str]:
+    """Returns the instructions of the step; none if its rounds are over."""
+    return () if evaluated.is_over else evaluated.output.actions
+
+
+def _round(evaluated: EvaluatedStep) -> Iterator[str]:
+    """Yields which round of a step this is; the instructions are the same in each of them."""
+    domain = iterations(evaluated.workflow, evaluated.step)
+    if domain is None or evaluated.limit is not None:
+        return
+    if evaluated.is_over:
+        yield "What you reported ends the rounds of this step: do not do another one."
+    elif evaluated.iteration > 1 or evaluated.output.outcome is Outcome.ITERATE:
+        yield f"This is round {evaluated.iteration}; there are at most {domain.hi}."
+
+
+def may_ask(step: StepDef) -> bool:
+    """Tells whether a step has a sub-agent that may ask the user."""
+    return isinstance(step.handler, Dispatch) and step.handler.supports_questions
+
+
+def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
+    """Returns what is known about the sub-agent to launch; a gate adds fields of its own."""
+    dispatch = evaluated.output.dispatch
+    if isinstance(dispatch, Dispatch):
+        return {each.name: getattr(dispatch, each.name) for each in fields(dispatch)}
+    return {"agent": dispatch.agent} if dispatch is not None else {}
+
+
+def _launch(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> Iterator[str]:
+    """Yields how to launch the sub-agent of the step."""
+    launched = _launched(evaluated)
+    # One sub-agent for each value of a list: only a run can do that by itself, so the main agent is
+    # told to.
+    each = launched.get("for_each")
+    what = f"a sub-agent for each of {each!r}, all at once," if each else "a sub-agent"
+    yield (
+        f"Do not do this step yourself. Launch {what} with the role {str(launched['agent'])!r}, "
+        "and give it the instructions above."
+    )
+    if evaluated.state_dir:
+        yield f"Tell it that the state directory is {json_text(evaluated.state_dir)}."
+    if launched.get("script"):
+        # A script may have options of its own, such as the phase of a quality review.
+        script = shlex.split(launched["script"])
+        # One that is part of signoff is found everywhere.
+        pinned = target.folder if not script[0].startswith("signoff.") else ""
+        words = [*RUN_SCRIPT, *(["--project-dir", pinned] if pinned else ()), *script]
+        if evaluated.state_dir:
+            words += [option_name(STATE_DIR), evaluated.state_dir]
+        yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
+    if launched.get("context_vars"):
+        context = json_text(dict(launched["context_vars"]), indent=2, default=str)
+        yield f"Give it this context:\n\n{context}"
+    if not launched.get("free_form"):
+        yield "Ask it for a verdict, pass or fail, with its reasons. Anything unclear is a fail."
+    yield f"Tell it: {BUDGET_RULE}"
+    if may_ask(evaluated.step):
+        yield from _relay(evaluated, target, answers)
+
+
+def _relay(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> Iterator[str]:
+    """Yields what lets the sub-agent ask, and brings the answers back to it."""
+    yield f"Give it this as well:\n\n{_set_apart(SUB_AGENT_QUESTION_FORMAT)}"
+    if answers:
+        yield (
+            "The user has answered. End its task with the answers, and add the text of each "
+            f"question as <question>:\n\n{_set_apart(typed_response(answers))}"
+        )
+    yield QUESTION_RELAY_HANDLER
+    yield commands(
+        "This prints the step with the answers; repeat both options for each answer:",
+        _answer_command(evaluated, target, answers),
+    )
+
+
+def _answer_command(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> str:
+    """Returns the command for this step with the answers so far, and one more to fill in."""
+    pairs = [*answers, OPEN_ANSWER]
+    more = [
+        each for header, value in pairs for each in ((ANSWER_ID, header), (ANSWER_VALUE, value))
+    ]
+    return command_text(evaluated.again, target, more)
+
+
+def _set_apart(text: str) -> str:
+    """Returns a text for someone else, set apart from the instructions around it."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _end(evaluated: EvaluatedStep, target: SkillPlace) -> Iterator[str]:
+    if evaluated.limit is not None:
+        yield (
+            f"This was round {evaluated.limit}, the last one that this step may have, and it "
+            "is not finished. Stop, and report to the user what is still open."
+        )
+    elif evaluated.is_last:
+        yield LAST_STEP
+    elif evaluated.following is not None:
+        yield when_done(command_text(evaluated.following, target))
+    else:
+        gate = evaluated.step.gate
+        if gate is not None:
+            yield f"Ask the user, and wait for the answer: {gate.prompt}"
+        for label, command in evaluated.choices.items():
+            yield _choice(_condition(evaluated, label), command, target)
+
+
+def _condition(evaluated: EvaluatedStep, label: str) -> str:
+    """Returns when one of several commands is run."""
+    # A sub-agent that gives no verdict has one way on, and a condition would only make its caller
+    # wonder.
+    if len(evaluated.choices) == 1 and evaluated.output.dispatch is not None:
+        return "When it is done"
+    return _VERDICTS.get(label, f"If the answer is {label!r}")
+
+
+def _choice(condition: str, command: NextCommand | None, target: SkillPlace) -> str:
+    if command is None:
+        return f"{condition}, stop: the skill ends there."
+    return commands(f"{condition}, run:", command_text(command, target))
+
+
+def main(workflow: Workflow, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Shows a step of the skill that is defined in the running module, and exits.
+
+    Put this at the end of the module, to run it as `python -m package.module --step 2`:
+
+        if __name__ == "__main__":
+            main(WORKFLOW)
+    """
+    # Python runs such a module under the name `__main__`. Finding the skill by its name would
+    # import it again, and every object in it would exist twice. So the running module is registered
+    # under the name by which it would be imported.
+    module = sys.modules["__main__"]
+    file = Path(module.__file__ or "").resolve()
+    spec = module.__spec__
+    name = spec.name if spec is not None else module_name(file)
+    sys.modules.setdefault(name, module)
+    # Without a spec the module was started by its path, and only the path leads to it from a
+    # printed command.
+    target = f"{name}:{NAME}" if spec is not None else str(file)
+    sys.exit(_run_step(workflow, target, file, sys.argv[1:] if arguments is None else arguments))
+
+
+def _run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
+    """Shows a step of a skill by its name, or by `target` if the name does not lead to `file`."""
+    found_by = workflow.name if _is_found(workflow.name, file) else target
+    # A sub-agent is told to run a module, and knows nothing of steps yet.
+    step = [] if _names_step(arguments) else ["--step", "1"]
+    return run_command([*PROGRAM[1:], found_by, *step, *arguments])
+
+
+def _names_step(arguments: Sequence[str]) -> bool:
+    return any(
+        each in ("--step", "-h", "--help") or each.startswith("--step=") for each in arguments
+    )
+
+
+def _is_found(name: str, file: Path) -> bool:
+    with suppress(SignoffError):
+        return find_source(name, context_here()).path.resolve() == file
+    return False
+
+
+# `signoff skill script`: runs a sub-agent's script in the Python that signoff is installed in.
+#
+# Which `python3` an agent finds depends on its shell, and it often lacks signoff.
+
+
+@click.command(
+    cls=CliCommand,
+    # Everything after the module belongs to the script, options included.
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@project_dir_option
+@click.argument("module", metavar="MODULE")
+@click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
+def script(module: str, arguments: Sequence[str]) -> None:
+    """Run the script of a sub-agent.
+
+    MODULE is a Python module of the project, of its `skills` folder, or of an installed package.
+    It runs like `python -m MODULE`, in the Python that signoff is installed in.
+
+    Examples:
+      signoff skill script signoff.skills.quality_review --phase plan-design --state-dir DIR
+    """
+    context = context_here()
+    context.trust("skills")
+    # The same places in which a skill's own module is found, so that its scripts can be next to it.
+    make_importable([Path.cwd(), context.root, *skills_folder(context)])
+    extend_import_path(module)
+    if not _exists(module):
+        raise UsageError(f"unknown script {module!r}: there is no Python module of that name")
+    # That a package imports its own script is nothing the agent could do anything about.
+    filterwarnings("ignore", category=RuntimeWarning, module="runpy")
+    # The script sees its arguments as if Python had been started with it.
+    sys.argv[1:] = arguments
+    try:
+        ran = run_module(module, run_name="__main__", alter_sys=True)
+    except SignoffError:
+        raise
+    except Exception as error:  # a user's script may raise anything at all
+        raise HandlerFailed(f"the script {module} failed: {describe_failure(error)}") from error
+    # Those of the library end without a call of `main`; a sub-agent can follow them all the same.
+    if isinstance(workflow := ran.get(NAME), Workflow):
+        file = Path(ran["__file__"]).resolve()
+        sys.exit(_run_step(workflow, f"{module}:{NAME}", file, arguments))
+
+
+def _exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

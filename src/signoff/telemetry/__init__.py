@@ -1,1 +1,0 @@
-"""What a run did, for monitoring: spans, metrics and traces, all computed from its journal."""
