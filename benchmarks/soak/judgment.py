@@ -12,8 +12,7 @@ from typing import NamedTuple
 from benchmarks.soak.slow_calls import CALLS_PER_RUN, expected
 from signoff.core import events as ev
 from signoff.core.outcome import Status
-from signoff.runtime.store_port import Store
-from signoff.views.timeline import events_in, folded_state
+from signoff.runtime.store_port import Store, events_in, folded_state
 
 RENEWAL_SECONDS = 3.0
 """How long after PostgreSQL is back all living workers have renewed their leases.

@@ -17,6 +17,7 @@ FORBIDDEN_ARROWS = [
     store>agents review.pure>review.flow review.flow>skills review.flow>views contracts>app
     profiles>surfaces.cli skills>app notation>review.flow app>testing app>api views>app
     views>contracts app>review.flow surfaces.cli>profiles surfaces.web>pair testing>surfaces
+    runtime>errors surfaces.cli>flows
     """.split()
 ]
 

@@ -27,11 +27,10 @@ from signoff.core import events as ev
 from signoff.core.errors import StoreBusy, StoreError, WriteFailed
 from signoff.core.outcome import Status
 from signoff.runtime import engine
-from signoff.runtime.store_port import Owner
+from signoff.runtime.store_port import Owner, events_in
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.connection import read_address
 from signoff.store.postgres.store import PostgresStore
-from signoff.views.timeline import events_in
 from tests.patience import PATIENCE_SECONDS, wait_until, whole_lines
 from tests.store_suite.journal_writer import ANN, BOB, start_run
 from tests.stubs.cut_connection import CutConnection, cut_connection

@@ -32,11 +32,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
-from signoff import errors
 from signoff.agents import workspace as ws
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health, health_of, one_of
 from signoff.agents.failures import find_reset_time
+from signoff.core import errors
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import AgentBadRequest, AgentError, ConfigError
 from signoff.core.spend import USAGE_AMOUNTS, Usage

@@ -29,6 +29,7 @@ from signoff.agents.failures import (
     redact_line,
     refusal_error,
     retry_time,
+    value_error_text,
 )
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import (
@@ -372,7 +373,7 @@ class HttpModel(ABC):
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(str(error), server.key)
+            text = redact_line(value_error_text(error), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )

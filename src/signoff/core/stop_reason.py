@@ -291,3 +291,14 @@ def format_limit(limit: str, amount: float) -> str:
     if limit == "usd":
         return f"${number}"
     return f"{number} {limit.removesuffix('s') if amount == 1 else limit}"
+
+
+def describe_stop(status: str, reason: StopReason | None) -> tuple[str, str]:
+    """Returns how a run stopped and why; `status` is the text for its status."""
+    match reason:
+        case None | AnswerPending():
+            return status, ""
+        case NotConverging(rule=rule, evidence=evidence):
+            return f"{status} ({rule})", evidence
+        case _:
+            return status, str(reason)

@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.args import UNDECLARED, Param, bind, missing, read_params
 from signoff.core.code import constant_reads
 from signoff.core.context import StepContext

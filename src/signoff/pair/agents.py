@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from signoff import errors
 from signoff.agents.auto import check_health
 from signoff.agents.base import Health
 from signoff.agents.ollama import OllamaModel
+from signoff.core import errors
 from signoff.core.effects import AgentRequest, EffectId, ProductPrompt
 from signoff.core.remedies import Install
 from signoff.notation import CompileContext

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.outcome import Status
 from signoff.core.remedies import PassOption
 from signoff.review.pure.similarity import has_converged

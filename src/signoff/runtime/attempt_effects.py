@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext

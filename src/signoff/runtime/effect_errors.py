@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.remedies import Remedy
 from signoff.core.spend import Usage
 from signoff.core.stop_reason import ErrorInfo

@@ -21,7 +21,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Effect, EffectId, EffectKind, OnCrash
@@ -48,8 +48,8 @@ from signoff.runtime.performers import Performers, reply_of
 from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
 from signoff.runtime.run_inbox import RunInbox
 from signoff.runtime.services import AgentGate, EngineServices, LateReply
+from signoff.runtime.store_port import events_in
 from signoff.runtime.suspension import LimitReached, ParkedUntil
-from signoff.views.timeline import events_in
 
 # Keeps a run within its limits on calls, tokens and money, fan-outs included.
 #

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any, Self
 
-from signoff import errors
+from signoff.core import errors, stop_reason
 from signoff.core import events as ev
-from signoff.core import stop_reason
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
@@ -41,7 +40,7 @@ from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
-from signoff.views.timeline import folded_state
+from signoff.runtime.store_port import folded_state
 
 # Changes to a run that its user requests when it continues.
 

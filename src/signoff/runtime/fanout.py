@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core import transitions as rules
 from signoff.core.checked import Checked, CheckedCall, Otherwise

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core.codec import Blobs, encode
 from signoff.core.fold import evolve, state_to_json
@@ -29,7 +29,7 @@ from signoff.core.run_state import RunState
 from signoff.runtime import store_port as port
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock
-from signoff.views.timeline import folded_state
+from signoff.runtime.store_port import folded_state
 
 Rescue = Callable[[], None]
 """Keeps a paid reply for the next process that drives the run, which may be this one."""

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.digest import text_digest
 from signoff.core.effects import (
     AgentRequest,

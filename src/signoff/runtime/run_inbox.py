@@ -21,9 +21,8 @@ from signoff.core.errors import UnreadableFile, UnsafePath
 from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind, require_presence
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.runtime.ports import Clock, FilePort
-from signoff.runtime.store_port import InboxItem, NewItem, Store
+from signoff.runtime.store_port import InboxItem, NewItem, Store, events_in
 from signoff.runtime.suspension import WaitingForAnswer
-from signoff.views.timeline import events_in
 
 if TYPE_CHECKING:
     from signoff.runtime.journal import RunJournal

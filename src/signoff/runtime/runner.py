@@ -15,9 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, assert_never
 
-from signoff import errors
+from signoff.core import errors, stop_reason, transitions
 from signoff.core import events as ev
-from signoff.core import stop_reason, transitions
 from signoff.core.context import StepContext
 from signoff.core.delta import Delta, apply, diff
 from signoff.core.edges import ERROR, as_edge

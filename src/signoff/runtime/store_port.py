@@ -12,8 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, NewType, Protocol
 
+from signoff.core import events as ev
+from signoff.core.codec import decode
+from signoff.core.fold import fold, state_from_json
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState, RequestKind
+from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry
 
 # What a store returns: runs, commits, requests, and the processes that drive runs.
@@ -559,3 +563,28 @@ class RunTransfer(Protocol):
 
     def moved(self, name: str) -> str | None:
         """Returns where a run of this name went."""
+
+
+# How its rows are read.
+
+
+def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
+    """Returns a run's state: its last checkpoint and the events after it, folded."""
+    start = None
+    if stored.checkpoint is not None:
+        start = state_from_json(decode(stored.checkpoint, blob))
+    return fold(events_in(stored.tail, blob), start)
+
+
+def events_in(rows: Iterable[tuple[int, str]], blob: Callable[[str], str]) -> Iterator[ev.Event]:
+    """Returns the events of stored commits, oldest first."""
+    return (event for _, event in numbered_events(rows, blob))
+
+
+def numbered_events(
+    rows: Iterable[tuple[int, str]], blob: Callable[[str], str]
+) -> Iterator[tuple[int, ev.Event]]:
+    """Yields the events of stored commits, each with the number of its commit."""
+    for number, events in rows:
+        for data in decode(events, blob):
+            yield number, ev.from_json(data)

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from signoff.runtime.sub_agents import Dispatch as Dispatch
     from signoff.runtime.sub_agents import parse_questions as parse_questions
     from signoff.skills.discovery import discover_workflows as discover_workflows
+    from signoff.skills.program import main as main
     from signoff.skills.qr import QRGate as QRGate
     from signoff.skills.resources import FileResourceProvider as FileResourceProvider
     from signoff.skills.resources import ResourceProvider as ResourceProvider
     from signoff.skills.state import STATE_DIR as STATE_DIR
     from signoff.skills.state import state_directory as state_directory
+    from signoff.skills.step_text import command_text as command_text
+    from signoff.skills.step_text import format_step as format_step
     from signoff.skills.types import QUESTION_RELAY_HANDLER as QUESTION_RELAY_HANDLER
     from signoff.skills.types import Confidence as Confidence
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
     from signoff.skills.types import LoopState as LoopState
     from signoff.skills.types import QRStatus as QRStatus
-    from signoff.surfaces.notations.skills.step import command_text as command_text
-    from signoff.surfaces.notations.skills.step import format_step as format_step
-    from signoff.surfaces.notations.skills.step import main as main
 
 __all__, __getattr__, __dir__ = exported_names(__name__)

@@ -7,8 +7,9 @@ a file of items it asks for them, once. Otherwise it lists what is due, by group
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
-from signoff.surfaces.notations.skills.quality_review import main
+from signoff.skills.program import COMMANDS
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(import_module(f"{COMMANDS}.quality_review").main())

@@ -17,7 +17,7 @@ from enum import Enum, StrEnum
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.digest import text_digest
 from signoff.core.outcome import FINAL, Status
 from signoff.core.remedies import CancelRun, ShowInbox

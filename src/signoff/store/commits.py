@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.runtime import store_port as port

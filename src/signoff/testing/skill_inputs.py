@@ -32,7 +32,7 @@ from signoff.core.workflow import Workflow
 from signoff.documents.discovery import NAME, assigns_workflow
 from signoff.skills.discovery import find_source
 from signoff.skills.stateless import STATE_DIR, iterations, step_at
-from signoff.surfaces.notations.skills.step import SkillPlace, command_text
+from signoff.skills.step_text import SkillPlace, command_text
 
 LARGEST_PRODUCT = 10_000
 """How many combinations a step may have unless the author allows more."""

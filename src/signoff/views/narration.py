@@ -14,7 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.requests import request_word
 from signoff.core.spend import Usage
-from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
+from signoff.core.stop_reason import describe_stop
 from signoff.views.timeline import (
     ATTEMPT_ENDS,
     EffectTry,
@@ -257,17 +257,6 @@ _DESCRIBE: dict[str, Callable[[Narrator, Any], Lines]] = {
     ev.ItemFailed.tag: Narrator._item_failed,
     ev.Logged.tag: Narrator._logged,
 }
-
-
-def describe_stop(status: str, reason: StopReason | None) -> tuple[str, str]:
-    """Returns how a run stopped and why; `status` is the text for its status."""
-    match reason:
-        case None | AnswerPending():
-            return status, ""
-        case NotConverging(rule=rule, evidence=evidence):
-            return f"{status} ({rule})", evidence
-        case _:
-            return status, str(reason)
 
 
 _DECISIONS = {

@@ -26,10 +26,10 @@ from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import create_private
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
-from signoff.runtime.store_port import Store
+from signoff.runtime.store_port import Store, events_in
 from signoff.views.metrics import PAIR_REASONS
 from signoff.views.queued import ObserverSetup
-from signoff.views.timeline import EffectTry, Timeline, events_in
+from signoff.views.timeline import EffectTry, Timeline
 
 LOGGER = "signoff.run"
 

@@ -15,25 +15,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
 from signoff.core.amounts import cut
-from signoff.core.codec import decode
 from signoff.core.edges import ERROR
 from signoff.core.effects import EffectKind
 from signoff.core.errors import AgentStopped
-from signoff.core.fold import charge, count_time, evolve, fold, state_from_json
+from signoff.core.fold import charge, count_time, evolve
 from signoff.core.outcome import NOT_ENDED, Outcome
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 
 if TYPE_CHECKING:
-    from signoff.runtime.store_port import StoredRun
+    pass
 
 _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
@@ -474,25 +473,3 @@ def label_of(kind: EffectKind, payload: Mapping[str, Any]) -> str:
             return str(payload.get("kind", "answer"))
         case _:
             return kind.value
-
-
-def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
-    """Returns a run's state: its last checkpoint and the events after it, folded."""
-    start = None
-    if stored.checkpoint is not None:
-        start = state_from_json(decode(stored.checkpoint, blob))
-    return fold(events_in(stored.tail, blob), start)
-
-
-def events_in(rows: Iterable[tuple[int, str]], blob: Callable[[str], str]) -> Iterator[ev.Event]:
-    """Returns the events of stored commits, oldest first."""
-    return (event for _, event in numbered_events(rows, blob))
-
-
-def numbered_events(
-    rows: Iterable[tuple[int, str]], blob: Callable[[str], str]
-) -> Iterator[tuple[int, ev.Event]]:
-    """Yields the events of stored commits, each with the number of its commit."""
-    for number, events in rows:
-        for data in decode(events, blob):
-            yield number, ev.from_json(data)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.outcome import Status
 from signoff.pair import (
     AgentError,

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.errors import AgentError, AgentQuota, CommandFailed, SignoffError
 from signoff.core.spend import Usage
 from signoff.runtime.effect_errors import FREE, error_from_json, error_to_json, usage_of

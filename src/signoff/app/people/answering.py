@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
-from signoff import errors as er
 from signoff.app.runs.history import form_of, load_state
 from signoff.app.runs.next_commands import answer_commands
 from signoff.app.settings.project import WORKER_VARIABLE, Project
+from signoff.core import errors as er
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.remedies import AnswerRequest, Resume, ShowInbox

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.digest import SHORT, digest
 from signoff.core.remedies import AddPasskey, Install, SignOnPage
 from signoff.documents.regular_files import (

@@ -30,10 +30,17 @@ from signoff.core.words import Label
 from signoff.notation import HistoryFold, RunSnapshot
 from signoff.review.pure.finding import Finding
 from signoff.review.pure.history import ReviewHistory, Version, log_lines
-from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow
+from signoff.runtime.store_port import (
+    InboxItem,
+    JournalRow,
+    RunId,
+    RunRow,
+    folded_state,
+    numbered_events,
+)
 from signoff.views.exports.run_record import REVIEW_EVENTS, ExportOptions, short_digest
 from signoff.views.narration import LogLine, Narrator, Weight
-from signoff.views.timeline import Decision, Timeline, folded_state, numbered_events
+from signoff.views.timeline import Decision, Timeline
 
 if TYPE_CHECKING:
     from signoff.notation import ResumeReport

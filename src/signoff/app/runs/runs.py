@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from signoff import errors as er
 from signoff.app.runs.run_records import live_row, live_rows, stored_statuses
 from signoff.app.settings.project import Project
+from signoff.core import errors as er
 from signoff.core.outcome import FINAL, Status
 from signoff.core.remedies import CancelRun
 from signoff.core.requests import ItemState

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from signoff import errors as er
 from signoff import plugins
 from signoff.agents.base import Health
 from signoff.app.runs.next_commands import next_command, next_commands
@@ -35,6 +34,7 @@ from signoff.app.settings.settings import (
 )
 from signoff.app.settings.trust import check_trust
 from signoff.app.workers.hand_over import dispatcher_of
+from signoff.core import errors as er
 from signoff.core.amounts import count
 from signoff.core.outcome import Status
 from signoff.core.remedies import CheckSetup, InitProject, ShowSettings, StartWorker, TrustProject

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from signoff import errors as er
 from signoff import plugins
 from signoff.app.runs.next_commands import next_commands, with_file
 from signoff.app.settings.home import Home, find_home, init_home, need_home
@@ -25,6 +24,7 @@ from signoff.app.settings.trust import (
     check_trust,
     trust_database,
 )
+from signoff.core import errors as er
 from signoff.core.remedies import Resume, StartRun
 from signoff.documents.python_files import make_importable
 from signoff.runtime.environment import Secrets

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from signoff import errors as er
 from signoff.app.runs.run_records import living_workers
 from signoff.app.runs.runs import Warn
 from signoff.app.runs.start import DUE, prepare
 from signoff.app.settings.project import Project
 from signoff.app.workers.hand_over import WorkerCapabilities
+from signoff.core import errors as er
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.remedies import Resume
@@ -29,9 +29,9 @@ from signoff.runtime.store_port import (
     RunRow,
     Store,
     Topic,
+    events_in,
     subscribed,
 )
-from signoff.views.timeline import events_in
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""

@@ -19,7 +19,13 @@ from signoff.core.events import ROUNDS
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.run_state import RunState
 from signoff.core.severity import Severity
-from signoff.core.stop_reason import AnswerPending, BudgetReached, Rejected, RoundLimit
+from signoff.core.stop_reason import (
+    AnswerPending,
+    BudgetReached,
+    Rejected,
+    RoundLimit,
+    describe_stop,
+)
 from signoff.core.words import CHANGES, Label
 from signoff.documents.control_characters import escape_controls
 from signoff.notation import RunReport
@@ -48,7 +54,6 @@ from signoff.review.pure.policy import for_judge
 from signoff.runtime.paths import check_path
 from signoff.runtime.project_files import written_note
 from signoff.store.run_layout import EndView
-from signoff.views.narration import describe_stop
 
 LONGEST = 1_000
 """Characters of a finding or a reason in `status.md`."""

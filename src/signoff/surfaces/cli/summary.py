@@ -12,11 +12,12 @@ from signoff.app.runs.show import RunDetails
 from signoff.core.amounts import duration, format_spend
 from signoff.core.outcome import Status
 from signoff.core.requests import AnswerForm, Edits, ItemState, request_word
+from signoff.core.stop_reason import describe_stop
 from signoff.documents.control_characters import shown_text
 from signoff.surfaces.cli.exits import OF_STATUS
 from signoff.surfaces.cli.output import STYLES, Output
 from signoff.surfaces.cli.text import clean, moment, near, one_line
-from signoff.views.narration import describe_answer, describe_stop
+from signoff.views.narration import describe_answer
 
 SHOWN_REQUESTS = 5
 

@@ -11,8 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from signoff import errors as er
 from signoff.app.runs.next_commands import next_command
+from signoff.core import errors as er
 from signoff.core.remedies import OpenPage
 from signoff.documents.control_characters import json_text
 from signoff.surfaces.web.idempotency import KeyReused

@@ -19,6 +19,7 @@ from signoff.core.errors import UsageError
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.severity import IssueBehavior, Severity
+from signoff.core.stop_reason import describe_stop
 from signoff.core.words import CHANGES, FindingStatus
 from signoff.documents.control_characters import CONTROL, escape_controls, json_text
 from signoff.review.pure.coverage import (
@@ -33,7 +34,6 @@ from signoff.review.pure.history import ReviewHistory, Round, describe_result, d
 from signoff.review.pure.work_order import EditKind, find_passage
 from signoff.runtime.project_files import written_note
 from signoff.views.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.views.narration import describe_stop
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -14,8 +14,8 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.notation import HistoryFold, RunReport
 from signoff.review.pure.history import ReviewHistory
-from signoff.runtime.store_port import JournalRow
-from signoff.views.timeline import Timeline, numbered_events
+from signoff.runtime.store_port import JournalRow, numbered_events
+from signoff.views.timeline import Timeline
 
 REVIEW_EVENTS = frozenset(
     kind.tag

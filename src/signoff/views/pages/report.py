@@ -11,13 +11,14 @@ from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
 from signoff.core.severity import Severity
 from signoff.core.spend import LedgerEntry
+from signoff.core.stop_reason import describe_stop
 from signoff.core.words import VERDICT_WORDS, FindingStatus
 from signoff.review.pure.finding import Finding
 from signoff.review.pure.history import Judgment, ReviewHistory, Round, describe_result, open_counts
 from signoff.runtime.project_files import written_note
 from signoff.runtime.store_port import LedgerTotal
 from signoff.views.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.views.narration import describe_answer, describe_stop
+from signoff.views.narration import describe_answer
 from signoff.views.pages.html import (
     Content,
     Markup,

@@ -30,7 +30,7 @@ from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
 from signoff.runtime.paths import safe_path
 from signoff.runtime.ports import Notice, Recorded
-from signoff.runtime.store_port import RunRow, Store
+from signoff.runtime.store_port import RunRow, Store, events_in
 from signoff.store import run_files as files
 from signoff.store.run_files import Disk, json_bytes, read_regular_file
 from signoff.store.run_layout import Layout, ShownRun
@@ -52,7 +52,6 @@ from signoff.views.run_directory.projector import (
     resolution_document,
     state_document,
 )
-from signoff.views.timeline import events_in
 
 ROWS_PER_BATCH = 200
 """How many commits' files are held in memory while the files of a long run are compared."""

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from signoff import errors as er
 from signoff.app.runs.start import (
     StartRequest,
     due_runs,
@@ -19,6 +18,7 @@ from signoff.app.runs.start import (
 from signoff.app.settings.home import init_home
 from signoff.app.settings.presets import init_project
 from signoff.app.settings.project import Project
+from signoff.core import errors as er
 from signoff.core.outcome import Status
 from signoff.core.remedies import Resume
 from signoff.core.spend import Limits

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff import errors
+from signoff.core import errors
 from signoff.core.outcome import Status
 from signoff.surfaces.cli.entry import signoff
 from signoff.surfaces.cli.exits import (

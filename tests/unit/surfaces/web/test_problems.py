@@ -3,7 +3,7 @@ from http import HTTPStatus
 
 import pytest
 
-from signoff import errors as er
+from signoff.core import errors as er
 from signoff.core.remedies import ShowRun
 from signoff.surfaces.web.problems import problem_body, problem_of, status_of
 

@@ -28,11 +28,11 @@ from signoff.documents.python_files import make_importable
 from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.skills.discovery import Skill, all_skills, find_in_folder, find_source, listed_skills
 from signoff.skills.stateless import keeps_state
+from signoff.skills.step_text import SkillPlace, first_command, option_name
 from signoff.surfaces.cli import exits
 from signoff.surfaces.cli.options import CliCommand, in_project, output_options, project_dir_option
 from signoff.surfaces.cli.output import Output
 from signoff.surfaces.cli.text import one_line
-from signoff.surfaces.notations.skills.step import SkillPlace, first_command, option_name
 
 
 @click.command("list", cls=CliCommand)

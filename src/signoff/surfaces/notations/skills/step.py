@@ -1,8 +1,7 @@
 """`signoff skill step`: the instructions of one step, and the command for the next, as one page.
 
 The options of a step are the parameters of its skill, so the skill is found first, and the
-command line is parsed with its options then. The other two ways to get there are at the end: a
-module that shows its own steps (`main`), and `signoff skill script`.
+command line is parsed with its options then. `signoff skill script` is at the end.
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from runpy import run_module
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 from warnings import filterwarnings
 
 import click
 
 from signoff.app.settings.trust import context_here
-from signoff.core.args import UNDECLARED, Param, placeholder, value_text
+from signoff.core.args import UNDECLARED, Param, placeholder
 from signoff.core.errors import HandlerFailed, Problem, SignoffError, UsageError
 from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, StepDef
@@ -34,7 +33,6 @@ from signoff.documents.python_files import (
     describe_failure,
     extend_import_path,
     make_importable,
-    module_name,
 )
 from signoff.runtime.sub_agents import (
     BUDGET_RULE,
@@ -53,6 +51,17 @@ from signoff.skills.stateless import (
     repeats,
     step_at,
 )
+from signoff.skills.step_text import (
+    LAST_STEP,
+    PROGRAM,
+    PROJECT_DIR,
+    SkillPlace,
+    command_text,
+    commands,
+    option_name,
+    page,
+    when_done,
+)
 from signoff.skills.types import QUESTION_RELAY_HANDLER
 from signoff.surfaces.cli.entry import run_command
 from signoff.surfaces.cli.options import (
@@ -63,95 +72,6 @@ from signoff.surfaces.cli.options import (
 )
 from signoff.surfaces.cli.output import Output
 from signoff.surfaces.cli.text import clean
-
-# The one place that turns what follows a step into a command to type, and joins it to the step.
-#
-# Every word is quoted for the shell, values and placeholders alike, so that a command can be pasted
-# whatever the parameters contain.
-
-
-PROGRAM = ("signoff", "skill", "step")
-PROJECT_DIR = "project_dir"
-LAST_STEP = "This was the last step. There is no next command."
-
-
-class SkillPlace(NamedTuple):
-    """How a printed command finds a skill, wherever it is run."""
-
-    name: str = ""
-    """Its name, its file or its module; empty for the name of the workflow."""
-    folder: str = ""
-    """The folder in which it is found by that; empty for a skill of the library."""
-
-
-BY_NAME = SkillPlace()
-
-
-def command_text(
-    command: NextCommand, target: SkillPlace = BY_NAME, more: Iterable[tuple[str, str]] = ()
-) -> str:
-    """Returns the command that shows the next step; `more` are further options."""
-    words = [*PROGRAM, target.name or command.workflow, "--step", str(command.number)]
-    for name, value in command.params.items():
-        words += _option(name, value_text(value))
-    for name, param in command.open.items():
-        words += _option(name, placeholder(param))
-    for name, text in (*more, *([(PROJECT_DIR, target.folder)] if target.folder else ())):
-        words += _option(name, text)
-    return " ".join(map(_quoted, words))
-
-
-def first_command(workflow: Workflow, target: SkillPlace = BY_NAME) -> str:
-    """Returns the command that shows the first step, with what the step requires to fill in."""
-    step = workflow.entry_point
-    taken = {**workflow.input_params, **workflow.params[step]}
-    required = {name: param for name, param in taken.items() if param.required}
-    number = list(workflow.steps).index(step) + 1
-    return command_text(NextCommand(workflow.name, step, number, {}, required), target)
-
-
-def option_name(parameter: str) -> str:
-    """Returns a parameter as an option."""
-    return f"--{parameter.replace('_', '-')}"
-
-
-def _option(parameter: str, value: str) -> list[str]:
-    name = option_name(parameter)
-    # A value that looks like an option would be read as one.
-    return [f"{name}={value}"] if value.startswith("-") else [name, value]
-
-
-def _quoted(word: str) -> str:
-    quoted = shlex.quote(word)
-    # The Z shell replaces `=name` with the path of a program unless it is quoted.
-    return f"'{quoted}'" if quoted.startswith("=") else quoted
-
-
-def format_step(body: str | Sequence[str], next_command: str = "", title: str = "") -> str:
-    """Returns a step as text: its title, its instructions, and the command that follows.
-
-    Without a command, the text says that this was the last step.
-    """
-    paragraphs = [body] if isinstance(body, str) else list(body)
-    end = when_done(next_command) if next_command else LAST_STEP
-    return page(title, paragraphs, [end])
-
-
-def page(title: str, paragraphs: Sequence[str], end: Sequence[str]) -> str:
-    """Joins the parts of a page; empty ones are left out."""
-    parts = [f"# {title}" if title else "", *paragraphs, *end]
-    return "\n\n".join(part.strip("\n") for part in parts if part.strip())
-
-
-def when_done(command: str) -> str:
-    """Returns the instruction to run the next command."""
-    return commands("When this step is done, run:", command)
-
-
-def commands(condition: str, *texts: str) -> str:
-    """Returns commands below the condition under which they are run, indented like code."""
-    return "\n\n".join([condition, "\n".join(f"    {text}" for text in texts)])
-
 
 ANSWER_ID, ANSWER_VALUE = "user_answer_id", "user_answer_value"
 """The parameters that bring a user's answers back: the header of a question, and its answer."""
@@ -513,29 +433,7 @@ def _choice(condition: str, command: NextCommand | None, target: SkillPlace) -> 
     return commands(f"{condition}, run:", command_text(command, target))
 
 
-def main(workflow: Workflow, arguments: Sequence[str] | None = None) -> NoReturn:
-    """Shows a step of the skill that is defined in the running module, and exits.
-
-    Put this at the end of the module, to run it as `python -m package.module --step 2`:
-
-        if __name__ == "__main__":
-            main(WORKFLOW)
-    """
-    # Python runs such a module under the name `__main__`. Finding the skill by its name would
-    # import it again, and every object in it would exist twice. So the running module is registered
-    # under the name by which it would be imported.
-    module = sys.modules["__main__"]
-    file = Path(module.__file__ or "").resolve()
-    spec = module.__spec__
-    name = spec.name if spec is not None else module_name(file)
-    sys.modules.setdefault(name, module)
-    # Without a spec the module was started by its path, and only the path leads to it from a
-    # printed command.
-    target = f"{name}:{NAME}" if spec is not None else str(file)
-    sys.exit(_run_step(workflow, target, file, sys.argv[1:] if arguments is None else arguments))
-
-
-def _run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
+def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
     """Shows a step of a skill by its name, or by `target` if the name does not lead to `file`."""
     found_by = workflow.name if _is_found(workflow.name, file) else target
     # A sub-agent is told to run a module, and knows nothing of steps yet.
@@ -597,7 +495,7 @@ def script(module: str, arguments: Sequence[str]) -> None:
     # Those of the library end without a call of `main`; a sub-agent can follow them all the same.
     if isinstance(workflow := ran.get(NAME), Workflow):
         file = Path(ran["__file__"]).resolve()
-        sys.exit(_run_step(workflow, f"{module}:{NAME}", file, arguments))
+        sys.exit(run_step(workflow, f"{module}:{NAME}", file, arguments))
 
 
 def _exists(module: str) -> bool:

@@ -10,13 +10,13 @@ from typing import Any, assert_never
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from signoff import errors as er
 from signoff.app.people import answering
 from signoff.app.people.passkeys import signing_options
 from signoff.app.runs.history import form_of
 from signoff.app.runs.runs import catch_up, current_row
 from signoff.app.settings.project import Project
 from signoff.app.workers.hand_over import continue_run
+from signoff.core import errors as er
 from signoff.core.digest import SHORT
 from signoff.core.requests import (
     AnswerForm,

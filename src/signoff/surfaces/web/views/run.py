@@ -27,7 +27,7 @@ from signoff.core.effects import EffectKind
 from signoff.core.errors import UnknownName
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
-from signoff.core.stop_reason import remedies
+from signoff.core.stop_reason import describe_stop, remedies
 from signoff.review.pure.history import ReviewHistory, Version
 from signoff.runtime.store_port import InboxLine, RunRow
 from signoff.surfaces.web.route_params import (
@@ -39,7 +39,7 @@ from signoff.surfaces.web.route_params import (
     followed_runs,
 )
 from signoff.surfaces.web.views.frame import Live, events_path, request_words, show_page
-from signoff.views.narration import LogLine, Weight, describe_answer, describe_stop
+from signoff.views.narration import LogLine, Weight, describe_answer
 from signoff.views.pages.html import (
     Content,
     Markup,

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from signoff import errors as er
 from signoff.app.runs.next_commands import error_message
 from signoff.app.runs.start import plan
 from signoff.app.runs.targets import REVIEW, CatalogEntry, find_workflow
 from signoff.app.settings.project import Project
 from signoff.app.workers.hand_over import ensure_worker, hand_over
+from signoff.core import errors as er
 from signoff.core.args import BoundedInt, Param, missing
 from signoff.core.remedies import PassOption
 from signoff.core.workflow import Workflow

@@ -13,8 +13,9 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.sub_agents import SUB_AGENT_QUESTION_FORMAT, Dispatch
 from signoff.skills import format_step
 from signoff.skills.stateless import evaluate_step
+from signoff.skills.step_text import SkillPlace, command_text, first_command
 from signoff.skills.types import QUESTION_RELAY_HANDLER
-from signoff.surfaces.notations.skills.step import SkillPlace, as_text, command_text, first_command
+from signoff.surfaces.notations.skills.step import as_text
 
 HOSTILE = [
     "two words",
