@@ -321,20 +321,6 @@ def test_files_of_the_settings_are_found_from_a_subfolder(
     assert "script.json" not in result.err
 
 
-def test_a_comment_that_ignores_an_unknown_rule_is_reported(review_project: ReviewProject) -> None:
-    """A rule that was misspelled or renamed was reported again and again, without a reason."""
-    comments = "signoff: ignore tone/shure why\nsignoff: ignore sure\nsignoff: ignore tone\n"
-    review_project.write("docs/a.md", f"One.\n{comments}")
-
-    result = review_project.review("docs")
-
-    what = "docs/a.md:2: ignores the unknown rule 'tone/shure' (rules: sure, tone, tone/sure)"
-    assert what in result.err
-    assert result.err.count("ignores the unknown rule") == 1
-    shown = review_project.call("show", "one").out
-    assert "ignores the unknown rule" in shown
-
-
 def test_the_logs_hold_findings_and_verdicts_as_the_terminal_shows_them(
     review_project: ReviewProject,
 ) -> None:
