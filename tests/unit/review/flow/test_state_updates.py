@@ -19,7 +19,7 @@ from tests.unit.review.flow.harness import (
     fails,
     flow,
     issue,
-    long_constraint,
+    lone_constraint,
     passes,
     play,
     rules,
@@ -179,7 +179,7 @@ async def test_a_review_that_is_not_repeated_counts_for_the_later_version(tmp_pa
         )
         .on("against short now", passes())
     )
-    constraints = [constraint("clear"), long_constraint("short")]
+    constraints = [constraint("clear"), lone_constraint("short")]
     played = flow(loop, constraints, max_iterations=2, rereview="changed")
 
     result = await play(played, {"claude": claude}, tmp_path)

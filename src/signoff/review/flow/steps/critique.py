@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import filterfalse
-from math import inf
 from typing import Any
 
 from signoff.core.amounts import count
@@ -112,8 +111,6 @@ AT_ONCE = 8
 
 MOST_COMBINED = 8
 """Constraints that one critic reads again in one call; with more, it would overlook too much."""
-INSTRUCTIONS = 4_000
-"""Characters that every call sends apart from its material: the role, the format, examples."""
 
 
 @dataclass(frozen=True)
@@ -221,39 +218,18 @@ class Reading:
         """
         if self.step.execution != "parallel":
             return []
-        unread = [item for item in self.unread() if self._can_be_combined(item)]
+        # A script is run for each reading, and what it prints may be longer than all the rest.
+        unread = [
+            item
+            for item in self.unread()
+            if self._can_be_combined(item) and not self.flow.by_id[item["constraint"]].script
+        ]
         joining: list[Item] = []
         for agent in dict.fromkeys(item["agent"] for item in unread if item in needed):
             calls = [i for i in needed if i["agent"] == agent and self._can_be_combined(i)]
             others = [i for i in unread if i["agent"] == agent and i not in needed]
-            joining += self._affordable(others)[: -len(calls) % MOST_COMBINED]
+            joining += others[: -len(calls) % MOST_COMBINED]
         return joining
-
-    def _affordable(self, items: Sequence[Item]) -> list[Item]:
-        """Returns reviews that add less to a prompt than a call of their own would repeat."""
-        budget: float = INSTRUCTIONS + len(self.state.artifact) + len(self.state.source())
-        chosen: list[Item] = []
-        for item in items:
-            size = self._size(self.flow.by_id[item["constraint"]])
-            if size <= budget:
-                chosen.append(item)
-                budget -= size
-        return chosen
-
-    def _size(self, constraint: Constraint) -> float:
-        """Returns how many characters a constraint adds to a prompt.
-
-        Our own wording is not counted: a later release, which words it differently, must make the
-        same choice when it resumes a run.
-        """
-        if constraint.script.strip():
-            return inf  # What it prints is not known before it has run.
-        texts = [constraint.summary]
-        for rule in constraint.rules:
-            texts += [rule.text, rule.violation, rule.compliant]
-        sources = self.state.source(constraint.id)
-        shown_above = sources == self.state.source()
-        return sum(map(len, texts)) + (0 if shown_above else len(sources))
 
     @cached_property
     def _before(self) -> ArtifactVersion:
