@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.errors import UnknownName, UsageError
+from signoff.core.errors import UsageError
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.core.severity import IssueBehavior, Severity
@@ -21,12 +21,8 @@ from signoff.review.flow.state import get_critiques_for_scope, read
 from signoff.review.pure.constraint import Constraint, Level, ResolvedBehavior
 from signoff.review.pure.critique import Adjudication, Critique, Verdict
 from signoff.review.pure.finding import Finding
-from signoff.review.pure.findings import Ledger
 from signoff.review.pure.policy import check_verdict, policy_judge
 from signoff.review.pure.record import Record
-
-SHORTEST_PREFIX = 4
-"""Characters of a finding's id that are enough to name it."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,6 @@ class ReviewedRun:
     history: tuple[RecordedVisit, ...]
     """Every finished visit of a step."""
 
-    @property
-    def findings(self) -> Mapping[str, Finding]:
-        """Every finding of the run by id, in the order of discovery."""
-        state = self.history[-1].after if self.history else {}
-        return Ledger.from_json(state.get("findings")).findings
-
 
 def reviewed_run(name: str, description: str, events: Iterable[ev.Event]) -> ReviewedRun:
     """Returns a run from its stored definition and events; raises `UsageError` for other runs."""
@@ -90,9 +80,8 @@ def reviewed_run(name: str, description: str, events: Iterable[ev.Event]) -> Rev
     )
 
 
-def explain(run: ReviewedRun, name: str) -> Explanation:
+def explain(run: ReviewedRun, finding: Finding) -> Explanation:
     """Returns which level set the behavior of a finding, and what a judge decided about it."""
-    finding = _finding(run.findings, run.history, name)
     constraint = run.constraints.get(finding.constraint, Constraint(finding.constraint))
     return Explanation(
         run=run.name,
@@ -107,34 +96,6 @@ def explain(run: ReviewedRun, name: str) -> Explanation:
 def replay(run: ReviewedRun, policy: Path) -> Replay:
     """Recomputes the decisions of a run under the policy in a file; no agent is asked."""
     return recompute(list(run.history), read_policy(policy, run.config), run.constraints)
-
-
-def _finding(known: Mapping[str, Finding], history: Sequence[RecordedVisit], name: str) -> Finding:
-    """Returns a finding by its id, by the id of one of its issues, or by a prefix of its id."""
-    if name in known:
-        return known[name]
-    # People paste what they see: the id of a finding, the beginning of it, or the name that a
-    # critic gave its issue.
-    matches = [each for each in _findings_of_issue(history, name) if each in known]
-    if not matches and len(name) >= SHORTEST_PREFIX:
-        matches = [each for each in known if each.startswith(name)]
-    if not matches:
-        raise UnknownName("finding", name, known)
-    if len(matches) > 1:
-        raise UsageError(f"{name!r} matches several findings: {', '.join(matches)}")
-    return known[matches[0]]
-
-
-def _findings_of_issue(history: Sequence[RecordedVisit], issue: str) -> list[str]:
-    """Returns the findings that an issue's id belongs to, in the latest round that has it."""
-    latest, findings = 0, dict[str, None]()
-    for visit in history:
-        for critique in (visit.after.get("critiques_by_step") or {}).get(visit.step, ()):
-            ids = [each.get("finding_id", "") for each in critique["issues"] if each["id"] == issue]
-            if ids and critique["round"] > latest:
-                latest, findings = critique["round"], {}
-            findings.update(dict.fromkeys(ids))
-    return list(findings)
 
 
 def _decision(history: Sequence[RecordedVisit], finding: str) -> Mapping[str, Any] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from signoff.app.people.answering import current_user
-from signoff.app.runs.history import events_of, find_finding, find_run_or_finding
+from signoff.app.runs.history import events_of, find_finding, find_run_or_finding, need_review
 from signoff.app.settings.project import Project
 from signoff.core.errors import UsageError
 from signoff.core.words import FindingStatus
@@ -16,7 +16,7 @@ from signoff.review.flow import policy as recorded_runs
 from signoff.review.flow.decision_file import add_decisions
 from signoff.review.flow.policy import Explanation, Replay, ReviewedRun, reviewed_run
 from signoff.review.pure.critique import Pursuit
-from signoff.review.pure.finding import Finding, blocking_first, group_equal
+from signoff.review.pure.finding import Finding, group_equal
 from signoff.review.pure.lasting_decision import LastingDecision
 from signoff.surfaces.cli import options
 from signoff.surfaces.cli.output import Output
@@ -47,23 +47,22 @@ def policy() -> None:
 def explain(run: str, finding: str | None, as_json: bool) -> None:
     """Show what set the behavior of a finding, or list all.
 
-    FINDING is a finding's id, a prefix of it, or with a RUN an issue's id such as short-001; the
-    latest round that has it counts. Without a RUN, the newest one that knows the finding counts.
+    FINDING is a finding's id, or the beginning of it. Without a RUN, the newest one that knows the
+    finding counts.
     """
 
     out = options.output(as_json)
     with options.open_here() as project:
         row, found = find_run_or_finding(project, run)
+        if finding is not None:
+            row, _, found = find_finding(project, finding, row.name)
         if found is not None:
-            finding = found.id
-        recorded = recorded_run(project, row.name)
-    if finding is None:
-        block_on = recorded.config.adjudication.block_on
-        findings = sorted(recorded.findings.values(), key=blocking_first(block_on))
-        out.json([each.to_json() for each in findings]) if as_json else _list(findings, out)
-        return
-    explanation = recorded_runs.explain(recorded, finding)
-    out.json(explanation.to_json()) if as_json else _print_explanation(explanation, out)
+            explanation = recorded_runs.explain(recorded_run(project, row.name), found)
+            out.json(explanation.to_json()) if as_json else _print_explanation(explanation, out)
+            return
+        _, history = need_review(project, row.name)
+    findings = history.listed(history.findings)
+    out.json([each.to_json() for each in findings]) if as_json else _list(findings, out)
 
 
 @policy.command()
