@@ -146,8 +146,8 @@ def read_flow(
     goal_in_file = read_goal(goal, problems) if goal is not None else None
     constraints: list[Constraint] = []
     prompts: dict[str, str] = {}
+    folders = (root, file.path.parent)
     if document is not None:
-        folders = (root, file.path.parent)
         section = config.constraints if config is not None else _constraints_in(document.content)
         lookup = ConstraintLookup(section, folders, home, document, problems, warnings)
         constraints = lookup.constraints()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.core.delta import Append
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
-from signoff.review.pure.artifact import UNNAMED, ArtifactVersion
-from signoff.review.pure.critique import Adjudication, Critique, Verdict
+from signoff.review.pure.artifact import UNNAMED, ArtifactVersion, locate_finding
+from signoff.review.pure.critique import Adjudication, Critique, CritiqueIssue, Verdict
 from signoff.review.pure.findings import Ledger
 from signoff.review.pure.lasting_decision import LastingDecision
 from signoff.review.pure.prompt_text import Guidance
@@ -334,6 +334,8 @@ def _shortened(question: str) -> str:
 
 MOST_LISTED = 20
 """Findings that a question lists."""
+LONGEST_FINDING = 1_000
+"""Characters of a finding where people decide about it."""
 LONGEST = 400
 """Characters of a warning; the problems of one critique can fill pages."""
 _STILL_OPEN = "; still open:"
@@ -371,18 +373,12 @@ def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
     return [f"{c.constraint_id} by {c.reviewer}: {note}" for c in critiques for note in c.notes]
 
 
-def at_limit_reason(why: str, ledger: Ledger, block_on: Collection[Severity]) -> str:
+def at_limit_reason(why: str, state: FlowState, block_on: Collection[Severity]) -> str:
     """Returns why a run needs a decision at its limit, with the findings that are still open."""
-    groups = group_equal(ledger.open(block_on))
-    lines = [
-        f"- [{each.severity}] {each.id} ({each.constraint}): {shortened(each.finding)}"
-        + (f" ({describe_equal(group)})" if len(group) > 1 else "")
-        for group in groups[:MOST_LISTED]
-        for each in group[:1]
-    ]
-    left = sum(map(len, groups[MOST_LISTED:]))
-    lines += [f"- and {left:,} more"] if left else []
-    return "\n".join([f"{why}{_STILL_OPEN}", *lines]) if lines else why
+    lines = finding_lines(state.content, state.ledger.open(block_on))
+    listed = [f"- {each}" for each in lines[:MOST_LISTED]]
+    listed += [f"- and {len(lines) - MOST_LISTED:,} more"] if len(lines) > MOST_LISTED else []
+    return "\n".join([f"{why}{_STILL_OPEN}", *listed]) if listed else why
 
 
 def without_findings(reason: str) -> str:
@@ -393,6 +389,59 @@ def without_findings(reason: str) -> str:
 def shortened(text: str, longest: int = LONGEST) -> str:
     """Returns a text on one line, cut to a length that fits into a list."""
     return one_line(text, longest)
+
+
+def finding_lines(content: ArtifactVersion, findings: Iterable[Finding]) -> list[str]:
+    """Returns findings in lines; those that say the same about equal passages share one."""
+    lines = []
+    for group in group_equal(findings):
+        first = group[0]
+        why = first.reason or first.decision
+        reason = f" ({one_line(why, LONGEST_FINDING)})" if why else ""
+        also = f"; {describe_equal(group)}" if len(group) > 1 else ""
+        lines.append(f"{finding_line(content, first)}{reason}{also}")
+    return lines
+
+
+def finding_line(content: ArtifactVersion, finding: Finding, longest: int = LONGEST_FINDING) -> str:
+    """Returns a finding on one line, in the form that editors and CI systems recognize."""
+    where = locate_finding(content, finding)
+    place = f"{where.path}:{where.line}" if where is not None else finding.path
+    if where is not None and not where.path:
+        place = f"line {where.line}"
+    rule = f"{finding.constraint}/{finding.rule}"
+    if finding.rule in ("", finding.constraint):
+        rule = finding.constraint
+    doubt = " (unverified)" if finding.unverified else ""
+    text = one_line(finding.finding, longest)
+    line = f"{finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
+    # What a check says about the project is about no file.
+    return f"{place}: {line}" if place else line
+
+
+def finding_details(group: Sequence[Finding], longest: int = LONGEST_FINDING) -> list[str]:
+    """Returns what is needed to fix a finding by hand, and where its equals are."""
+    finding = group[0]
+    quote = "none, something is missing" if finding.omission else finding.quote
+    details = {"quote": quote, "suggested fix": finding.suggested_fix}
+    lines = [f"{name}: {one_line(text, longest)}" for name, text in details.items() if text]
+    return [*lines, describe_equal(group)] if len(group) > 1 else lines
+
+
+def format_issues(issues: Iterable[CritiqueIssue]) -> str:
+    """Returns what critics report, for a human."""
+    lines = []
+    for issue in issues:
+        place = f"{issue.path}{f':{issue.line}' if issue.line else ''}: " if issue.path else ""
+        text = one_line(issue.finding, LONGEST_FINDING)
+        lines.append(f"- {place}[{issue.severity}] {issue.id}: {text}")
+        details = {"quote": issue.evidence, "suggested fix": issue.suggested_fix}
+        lines += [
+            f"  - {name}: {one_line(text, LONGEST_FINDING)}"
+            for name, text in details.items()
+            if text
+        ]
+    return "\n".join(lines)
 
 
 def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:

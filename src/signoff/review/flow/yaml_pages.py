@@ -17,7 +17,7 @@ def as_yaml(value: Mapping[str, Any]) -> bytes:
     writer, page = YAML(typ="safe", pure=True), StringIO()
     writer.default_flow_style = False
     writer.indent(mapping=2, sequence=4, offset=2)
-    writer.sort_base_mapping_type_on_output = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # typed as None
     writer.width = sys.maxsize
     writer.Representer = _Representer
     writer.dump(value, page)

@@ -58,8 +58,8 @@ from signoff.review.flow.review_flow import (
     review_source,
     with_agents,
 )
-from signoff.review.flow.state import FlowState
-from signoff.review.flow.steps.sign_off import changed_files, finding_line
+from signoff.review.flow.state import FlowState, finding_line
+from signoff.review.flow.steps.sign_off import changed_files
 from signoff.review.pure.artifact import place
 from signoff.review.pure.constraint import Constraint
 from signoff.review.pure.coverage import ReviewCoverage

@@ -37,6 +37,8 @@ from signoff.review.flow.state import (
     UNREVIEWED,
     FlowState,
     after,
+    finding_lines,
+    format_issues,
     get_critiques_for_scope,
     joined,
     keep_answer,
@@ -49,7 +51,7 @@ from signoff.review.flow.state import (
 from signoff.review.flow.steps import sign_off
 from signoff.review.flow.steps.authors import bill_of, dismissed_names
 from signoff.review.flow.steps.critic import Verifier, second_look
-from signoff.review.flow.steps.critique import Reading, format_issues, undecided
+from signoff.review.flow.steps.critique import Reading, undecided
 from signoff.review.flow.steps.handler import REASON, FlowHandler, StepResult
 from signoff.review.pure import policy
 from signoff.review.pure.artifact import locate
@@ -304,9 +306,7 @@ class AdjudicateHandler(FlowHandler):
         )
         ids = dict.fromkeys(i.finding_id for each in critiques for i in each.issues)
         known = state.ledger.findings
-        listed = sign_off.finding_lines(
-            state.content, [known[each] for each in ids if each in known]
-        )
+        listed = finding_lines(state.content, [known[each] for each in ids if each in known])
         shown = {"findings": listed, **sign_off.findings_material(self.flow, state, ids)}
         return Choice(
             ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication", shown=shown
@@ -420,7 +420,7 @@ def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[Sho
 
 def _format_findings(state: FlowState, findings: Sequence[Finding]) -> str:
     """Returns findings for a human, who cannot decide by their ids alone."""
-    return "\n".join(f"- {each}" for each in sign_off.finding_lines(state.content, findings))
+    return "\n".join(f"- {each}" for each in finding_lines(state.content, findings))
 
 
 def _decided(state: FlowState, judged: Adjudication) -> Ledger:

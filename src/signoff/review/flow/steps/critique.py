@@ -24,6 +24,7 @@ from signoff.review.flow.state import (
     FlowState,
     after,
     critique_warnings,
+    format_issues,
     reading_key,
     report_warnings,
     stored,
@@ -395,19 +396,6 @@ def undecided(critiques: Sequence[Critique], findings: Ledger) -> list[CritiqueI
     """Returns the issues that a human must decide about, without those that one has decided."""
     escalated = {i.finding_id: i for i in issues_that(critiques, IssueBehavior.ESCALATE)}
     return [each for id_, each in escalated.items() if not findings.findings[id_].decision]
-
-
-def format_issues(issues: Sequence[CritiqueIssue]) -> str:
-    """Returns issues for a human."""
-    return "\n".join(
-        f"- {_place(issue)}[{issue.severity}] {issue.id}: {issue.finding}"
-        + (f"\n  > {issue.evidence}" if issue.evidence else "")
-        for issue in issues
-    )
-
-
-def _place(issue: CritiqueIssue) -> str:
-    return f"{issue.path}{f':{issue.line}' if issue.line else ''}: " if issue.path else ""
 
 
 def _critiques(results: Sequence[Any]) -> list[Critique]:

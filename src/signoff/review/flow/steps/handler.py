@@ -100,4 +100,4 @@ class FlowHandler(ABC):
         if unchanged:
             why = f"{why}; the last fix changed nothing"
         block_on = self.flow.config.adjudication.block_on
-        return {"_reason": at_limit_reason(str(why), state.ledger, block_on) if asks else why}
+        return {"_reason": at_limit_reason(str(why), state, block_on) if asks else why}

@@ -31,18 +31,18 @@ from signoff.review.flow.state import (
     NOT_WRITTEN,
     FlowState,
     after,
+    finding_lines,
     keep_answer,
     report_warnings,
     shortened,
     with_round,
 )
 from signoff.review.flow.steps.handler import REASON, FlowHandler, StepResult
-from signoff.review.pure.artifact import ArtifactVersion, locate_finding
 from signoff.review.pure.constraint import Constraint
 from signoff.review.pure.coverage import describe_missed
 from signoff.review.pure.critique import OMISSION, Adjudication, Verdict
 from signoff.review.pure.diff import unified_diff
-from signoff.review.pure.finding import Finding, blocking_first, describe_equal, group_equal
+from signoff.review.pure.finding import Finding, blocking_first
 from signoff.review.pure.findings import Ledger
 from signoff.review.pure.policy import pursue
 from signoff.review.pure.work_order import format_work_order
@@ -365,34 +365,6 @@ def describe_open(ledger: Ledger) -> str:
     severities = [each.severity.value for each in found]
     listed = ", ".join(f"{severities.count(name)} {name}" for name in dict.fromkeys(severities))
     return f"{count(len(found), 'finding')} open ({listed})"
-
-
-def finding_lines(content: ArtifactVersion, findings: Iterable[Finding]) -> list[str]:
-    """Returns findings in lines; those that say the same about equal passages share one."""
-    lines = []
-    for group in group_equal(findings):
-        first = group[0]
-        why = first.reason or first.decision
-        reason = f" ({' '.join(why.split())})" if why else ""
-        also = f"; {describe_equal(group)}" if len(group) > 1 else ""
-        lines.append(f"{finding_line(content, first)}{reason}{also}")
-    return lines
-
-
-def finding_line(content: ArtifactVersion, finding: Finding) -> str:
-    """Returns a finding on one line, in the form that editors and CI systems recognize."""
-    where = locate_finding(content, finding)
-    place = f"{where.path}:{where.line}" if where is not None else finding.path
-    if where is not None and not where.path:
-        place = f"line {where.line}"
-    rule = f"{finding.constraint}/{finding.rule}"
-    if finding.rule in ("", finding.constraint):
-        rule = finding.constraint
-    doubt = " (unverified)" if finding.unverified else ""
-    text = " ".join(finding.finding.split())
-    line = f"{finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
-    # What a check says about the project is about no file.
-    return f"{place}: {line}" if place else line
 
 
 def _rules(constraint: Constraint) -> str:
