@@ -32,7 +32,6 @@ from signoff.review.flow.coverage import constraint_results, run_coverage
 from signoff.review.flow.state import (
     LONGEST_FINDING,
     NOT_CONVERGING,
-    NOT_WRITTEN,
     STATUS,
     UNREVIEWED,
     FlowState,
@@ -75,12 +74,12 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
         return None
     source = description.get("source") or {}
     output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
+    finished = state.status is Status.COMPLETED
     # Files are shown like the tree they are from. A single text has a place of its own, and an
     # earlier version beside it if the latest one is worse.
     if view.has_files:
-        finished = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
         return files_end(view, output.dir, description, state.items.values(), finished=finished)
-    if state.status is Status.COMPLETED:
+    if finished:
         return _finished(state, view, output)
     return _unfinished_end(state, view, output, blocking_severities(description))
 
@@ -92,12 +91,8 @@ def _needs_result(state: RunState) -> bool:
     if state.pending is not None:
         return state.pending.way == ROUNDS
     # The step asks before it ends, so the question is one of its effects.
-    return _asks(state, NOT_CONVERGING) or _asks(state, NOT_WRITTEN)
-
-
-def _asks(state: RunState, question: str) -> bool:
     effects = state.effects.get("", {})
-    return any(i.startswith(question) and not each.done for i, each in effects.items())
+    return any(i.startswith(NOT_CONVERGING) and not each.done for i, each in effects.items())
 
 
 def _finished(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:

@@ -1,26 +1,21 @@
 """What a run of a flow would do: the calls of each step, and how many a run makes at most.
 
-Nothing is started. Sources and the files of a review are read, so the sizes of prompts are those of
-the first round; the output of scripts and a text that is still to be written are not included.
+Nothing is started. The files of a review are read, because they decide how many calls there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import Any
 
 from signoff.core.amounts import count
-from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.notation import AgentJob, Ask, DryRunPlan
 from signoff.review.flow.model import POLICY_JUDGE, Flow, StepKind, VerifyConfig, WorkflowStep
 from signoff.review.flow.state import FILE_WARNINGS, PREPARED, FlowState
-from signoff.review.flow.steps.critic import PATHS, review_prompt
 from signoff.review.flow.steps.critique import Reading
 from signoff.review.flow.steps.handler import FlowHandler
-from signoff.review.flow.steps.material import material_text, read_material
 
 JOBS = {
     StepKind.GENERATE: AgentJob.WRITE,
@@ -35,7 +30,7 @@ SETTINGS = {
     StepKind.REFINE: ("mode", "loop_to"),
 }
 """The keys of each kind of step that a plan shows."""
-COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
+COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "WHAT")
 
 
 @dataclass(frozen=True)
@@ -45,21 +40,12 @@ class PlannedCall:
     agent: str
     decided_by: str
     """The rule that selected the agent."""
-    prompt: Callable[[], ProductPrompt]
-    """Builds the prompt of the first round."""
     constraint: str | None = None
-
-    @cached_property
-    def prompt_chars(self) -> int:
-        """The size of the prompt in the first round; computed only for plans that are shown."""
-        prompt = self.prompt()
-        return len(prompt) + len(prompt.system or "")
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         constraint = {"constraint": self.constraint} if self.constraint else {}
-        call = {"agent": self.agent, "decided_by": self.decided_by}
-        return {**constraint, **call, "prompt_chars": self.prompt_chars}
+        return {**constraint, "agent": self.agent, "decided_by": self.decided_by}
 
 
 @dataclass(frozen=True)
@@ -109,14 +95,12 @@ class PlannedStep:
         step = self.step
         agents = ", ".join(self.agents) or step.agent or "-"
         calls = f"{len(self.calls)} (+{self.retries})" if self.retries else str(len(self.calls))
-        sizes = sorted({call.prompt_chars for call in self.calls})
-        span = "-".join(f"{size:,}" for size in (*sizes[:1], *sizes[1:][-1:])) or "-"
         what = "; ".join(
             f"{name} {', '.join(value) if isinstance(value, list) else value}"
             for name, value in self.settings.items()
             if value
         )
-        return step.id, step.step.value, agents, step.model or "-", calls, span, what
+        return step.id, step.step.value, agents, step.model or "-", calls, what
 
 
 @dataclass(frozen=True)
@@ -148,14 +132,7 @@ class FlowPlan:
             f"{bound}, {count(self.rounds, 'round')}",
             f"{more}; transient errors are retried",
             *self._confirmations(),
-            f"prompts in characters, first round{self._without_artifact}",
         ]
-
-    @property
-    def _without_artifact(self) -> str:
-        """What the sizes leave out: a text that is not written yet."""
-        kinds = {each.step.step for each in self.steps}
-        return ", without the artifact" if StepKind.GENERATE in kinds else ""
 
     def _confirmations(self) -> Iterator[str]:
         if self.verify is not None:
@@ -239,16 +216,8 @@ def plan(workflow: Workflow) -> FlowPlan:
     # A compiled flow keeps no reference to its flow except in its handlers.
     handlers = [step.handler for step in workflow.steps.values()]
     flow: Flow = handlers[0].flow  # type: ignore[union-attr]  # every step of a flow has one
-    # The material is read for real: its size is most of what a prompt costs, and a plan without it
-    # would promise too little.
-    sources = {
-        name: material_text(read_material(flow, block, run="NAME"))
-        for name, block in flow.sources.items()
-    }
     files = workflow.prepare({}) if workflow.prepare is not None else {}
-    state = FlowState(
-        {"sources": sources, **{name: files[name] for name in PREPARED if name in files}}
-    )
+    state = FlowState({name: files[name] for name in PREPARED if name in files})
     steps = tuple(
         PlannedStep(step, tuple(_calls(workflow.steps[step.id].handler, state)))  # type: ignore[arg-type]  # as above
         for step in flow.config.workflow
@@ -269,13 +238,11 @@ def _calls(handler: FlowHandler, state: FlowState) -> Iterator[PlannedCall]:
         for item in (item for group in Reading(flow, step, state).items() for item in group):
             constraint, agent = flow.by_id[item["constraint"]], item["agent"]
             _agents, rule = flow.routing(step, constraint)
-            paths = item.get(PATHS, ())
-            prompt = partial(review_prompt, flow, state, agent, [(constraint, "")], paths)
-            yield PlannedCall(agent, rule, prompt, constraint.id)
+            yield PlannedCall(agent, rule, constraint.id)
     elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         # The user may wonder why an agent is asked at all, most of all if it costs money.
         rule = "the step's agent" if step.agent else "the default agent"
-        call = PlannedCall(flow.agent(step), rule, partial(handler.planned_prompt, state))
+        call = PlannedCall(flow.agent(step), rule)
         # Files are fixed one by one, and all of them may have findings.
         by_file = step.step is StepKind.REFINE and state.has_files
         yield from (call for _ in (state.files if by_file else [""]))

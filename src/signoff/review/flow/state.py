@@ -43,9 +43,6 @@ STATUS = "status.md"
 NOT_CONVERGING = "not_converging"
 """The id of the question whether to continue a run that does not converge, and its trigger."""
 
-NOT_WRITTEN = "not_written"
-"""The id of the question what to do if fixed files could not go back into the project."""
-
 PREPARED = (
     *("files", "base", "renamed", "deleted", "skipped", "unchecked"),
     *("intent", "trusted", "decisions", "rule_decisions"),

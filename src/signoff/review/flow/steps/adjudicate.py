@@ -235,10 +235,6 @@ class AdjudicateHandler(FlowHandler):
         )
         return verdict, {"answered": Append(answers)} if answers else {}
 
-    def planned_prompt(self, state: FlowState) -> ProductPrompt:
-        """Returns the prompt for a judge of no critiques."""
-        return self._prompt(state, (), 1)
-
     def _prompt(
         self, state: FlowState, critiques: Sequence[Critique], iteration: int
     ) -> ProductPrompt:

@@ -124,7 +124,9 @@ class GenerateHandler(AuthorHandler):
         if sources is None:
             sources = await gather(ctx, self.flow)
         gathered = FlowState({**state.raw, "sources": sources})
-        prompt = self._prompt(gathered, ctx.iteration, ctx.feedback)
+        verdict = state.adjudication
+        bill = verdict.bill_of_work if verdict else ""
+        prompt = self.author_prompt(gathered, state.artifact, bill, ctx.iteration, ctx.feedback)
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
         update |= {
             # A new text has no reviews: findings of the old one stay in the ledger, but its
@@ -137,17 +139,6 @@ class GenerateHandler(AuthorHandler):
             **(carried_out(state, changed=True) if state.adjudication else {}),
         }
         return Outcome.OK, update
-
-    def planned_prompt(self, state: FlowState) -> ProductPrompt:
-        """Returns the prompt of the first draft."""
-        return self._prompt(state, 1)
-
-    def _prompt(
-        self, state: FlowState, iteration: int, feedback: str | None = None
-    ) -> ProductPrompt:
-        verdict = state.adjudication
-        bill = verdict.bill_of_work if verdict else ""
-        return self.author_prompt(state, state.artifact, bill, iteration, feedback)
 
 
 @dataclass(frozen=True)
@@ -314,10 +305,6 @@ class RefineHandler(AuthorHandler):
     def writes_text(self) -> bool:
         """Whether the agent writes the text again instead of editing a file."""
         return self.step.mode == "rewrite" or not self.flow.capabilities(self.agent).edits_files
-
-    def planned_prompt(self, state: FlowState) -> ProductPrompt:
-        """Returns the prompt of the first fix: the instructions about a work order count."""
-        return self._prompt(state, "", "-", 1)
 
     def _prompt(
         self, state: FlowState, text: str, bill: str, iteration: int, feedback: str | None = None
