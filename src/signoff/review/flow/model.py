@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, GetJsonSchemaHandler, Strict, field_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import Field, Strict, field_validator
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
@@ -91,13 +91,6 @@ Mode = Annotated[
 ]
 ModelName = Annotated[Word | None, Field(description="a model's name")]
 
-PURPOSE: Mapping[StepKind, str] = {
-    StepKind.GENERATE: "Writes the artifact",
-    StepKind.CRITIQUE: "Reviews the artifact against constraints",
-    StepKind.ADJUDICATE: "Decides about the findings",
-    StepKind.REFINE: "Fixes the artifact",
-    StepKind.SIGN_OFF: "Has a human approve the artifact",
-}
 _COMMON = ("step", "name", "agent", "model", "timeout")
 _OWN: Mapping[StepKind, tuple[str, ...]] = {
     StepKind.GENERATE: ("prompt",),
@@ -174,7 +167,7 @@ class WorkflowStep(FlowSection):
     """What counts if no human signs off in time; needed with a deadline."""
     presence: bool = False
     """Whether the approval needs the signature of a passkey."""
-    id: str = ""
+    id: SkipJsonSchema[str] = ""
     """The step's id in the graph, set by `with_ids`; no key of files."""
 
     from_dict: ClassVar[Callable[[Mapping[str, Any]], WorkflowStep]]
@@ -185,30 +178,6 @@ class WorkflowStep(FlowSection):
         if self.constraints is None:
             return True
         return any(fnmatchcase(constraint.id, pattern) for pattern in self.constraints)
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Describes each kind by itself, so that an editor marks a key of another kind."""
-        reference = super().__get_pydantic_json_schema__(schema, handler)
-        whole = handler.resolve_ref_schema(reference)
-        kinds = [_schema_of(kind, whole["properties"]) for kind in StepKind]
-        whole.clear()
-        whole["oneOf"] = kinds
-        return reference
-
-
-def _schema_of(kind: StepKind, properties: Mapping[str, Any]) -> dict[str, Any]:
-    constant = {"const": kind.value, "type": "string"}
-    step = {**constant, "title": PURPOSE[kind], "description": kind.value}
-    return {
-        "type": "object",
-        "description": f"{PURPOSE[kind]}.",
-        "additionalProperties": False,
-        "properties": {**{key: properties[key] for key in keys_of(kind)}, "step": step},
-        "required": ["step"],
-    }
 
 
 def with_ids(steps: Iterable[WorkflowStep]) -> tuple[WorkflowStep, ...]:
