@@ -375,5 +375,5 @@ def test_the_log_and_show_explain_what_a_check_found_in_files(
     assert "1 finding in 1 file, 1 blocking\n" in result.out
     assert "docs/b.md:1: No. (does not count: not on a changed line)\n" in result.err
     assert "docs/b.md:3: No.\n" in result.err
-    assert "at: docs/b.md:3\n" in shown
+    assert "docs/b.md:3: HIGH " in shown
     assert "/artifact" not in shown

@@ -35,7 +35,6 @@ from signoff.review.flow.state import (
     STATUS,
     UNREVIEWED,
     FlowState,
-    best_version,
     blocking_severities,
     critiques_in,
     finding_details,
@@ -136,7 +135,9 @@ def _unfinished_end(
     path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     # A run without an approval hands over the best version that was reviewed and never just the
     # last one, which may be a fix that nobody has read.
-    best, critiques = _best(state, view), _unfinished(state)
+    critiques = _unfinished(state)
+    # A judge without any critique ranks a version, too.
+    best = view.best if view.best and view.best.get("read_against", 1) else None
     latest_reviewed = best is not None and _was_read(view)
     # Whatever is not the best version is shown beside it, because the user has paid for it.
     text = str(best["artifact"]) if best else view.artifact
@@ -193,17 +194,6 @@ def _unfinished_facts(
     if is_newer and _was_read(view):
         facts["latest_open"] = open_counts(view.ledger.open())
     return facts
-
-
-def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
-    """Returns the best version that a critic has read.
-
-    The steps rank a version when it is judged. A run may end before that, with critiques that
-    were paid for.
-    """
-    best = best_version(view, state.iteration) if _was_read(view) else view.best
-    # A judge without any critique ranks a version, too.
-    return best if best and best.get("read_against", 1) else None
 
 
 def _was_read(view: FlowState) -> bool:

@@ -190,20 +190,6 @@ class FlowPlan:
                 call = each.calls[0]
                 yield f"{each.step.id}: {call.agent} fixes ({call.decided_by})"
 
-    def chosen(self, agent: str) -> str:
-        """Returns the steps that ask an agent, and what chose it: `fix: auto (...)`."""
-        asking = [each for each in self.steps if agent in each.agents]
-        if not asking:
-            return agent
-        rules = (c.decided_by for each in asking for c in each.calls if c.agent == agent)
-        steps = ", ".join(each.step.id for each in asking)
-        return f"{steps}: {agent} ({', '.join(dict.fromkeys(rules))})"
-
-    def only_fixes(self, agent: str) -> bool:
-        """Whether an agent is asked for nothing but fixes."""
-        kinds = {each.step.step for each in self.steps if agent in each.agents}
-        return kinds == {StepKind.REFINE}
-
 
 def dry_run(workflow: Workflow) -> DryRunPlan:
     """Returns the same as `run --dry-run` shows it."""

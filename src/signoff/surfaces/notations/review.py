@@ -17,7 +17,6 @@ from typing import Any, assert_never
 
 import click
 
-from signoff.agents.base import Health
 from signoff.app.people.answering import current_user
 from signoff.app.runs.show import RunDetails, show
 from signoff.app.runs.start import StartPlan, plan
@@ -49,7 +48,6 @@ from signoff.review.flow.files.selection import (
     skipped_note,
 )
 from signoff.review.flow.flow_notation import NOTATION
-from signoff.review.flow.plan import FlowPlan
 from signoff.review.flow.plan import plan as flow_plan
 from signoff.review.flow.review_flow import (
     OPTION,
@@ -359,7 +357,7 @@ def _start(
     out.note(f"reviewing {summary}, at most {_most_calls(planned)} with corrections")
     limits = _limits(planned, yes=yes)
     with chdir(folder):
-        _refuse_not_ready(planned.not_ready(), planned_flow)
+        refuse_not_ready(planned.not_ready(), by_name=False, option="agent")
     set_up_logging(planned.settings)
     # A run's programs work in the folder it was started in: the settings name them from there.
     with chdir(folder), planned.open(folder, os.environ) as project:
@@ -407,16 +405,8 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")
-    _refuse_not_ready(not_ready, flow_plan(planned.target.workflow))
+    refuse_not_ready(not_ready, by_name=False, option="agent")
     return exits.OK
-
-
-def _refuse_not_ready(not_ready: Mapping[str, Health], planned: FlowPlan) -> None:
-    """Raises `ConfigError` if an agent cannot answer; says which steps ask it, and why."""
-
-    fixes = bool(not_ready) and all(map(planned.only_fixes, not_ready))
-    chosen = {planned.chosen(name): health for name, health in not_ready.items()}
-    refuse_not_ready(chosen, by_name=False, option="fixer" if fixes else "agent")
 
 
 _FINISHED = frozenset(

@@ -13,13 +13,12 @@ from functools import cached_property
 from itertools import filterfalse
 from typing import Any
 
-from signoff.core.amounts import count
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
-from signoff.review.flow.model import Flow, StepKind, WorkflowStep
+from signoff.review.flow.model import Flow, WorkflowStep
 from signoff.review.flow.state import (
     FlowState,
     after,
@@ -61,9 +60,7 @@ class CritiqueHandler(FlowHandler):
         due = reading.due()
         skipped = reading.skipped(due)
         if skipped:
-            reviews = count(len(skipped), "review")
-            who = "they" if len(skipped) > 1 else "it"
-            ctx.progress(f"{reviews} not repeated: nothing {who} cited has changed")
+            ctx.progress(f"not repeated, as nothing they cited has changed: {len(skipped)}")
         update, critiques = reading.update(ctx, await reading.read(ctx, due))
         if self.flow.config.rereview == "changed":
             # An approval later needs to know which constraints were not read again on purpose, or
@@ -78,8 +75,8 @@ class CritiqueHandler(FlowHandler):
             "last_critique_step": self.step.id,
             **self.record(halted=bool(issues_that(critiques, IssueBehavior.HALT))),
         }
-        if not self.flow.of_kind(StepKind.ADJUDICATE):
-            update |= with_best(ctx, after(ctx.step_state, update))
+        # A run may end before its judge has decided, and the critiques are paid for.
+        update |= with_best(ctx, after(ctx.step_state, update))
         if escalated := undecided(critiques, Ledger.from_json(update["findings"])):
             update |= {
                 "escalation": format_issues(escalated),
