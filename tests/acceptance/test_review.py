@@ -150,7 +150,7 @@ def test_a_change_without_files_to_review_succeeds(review_project: ReviewProject
 
     assert nothing.out == "nothing to review: no file has changed\n"
     assert lock.out == (
-        "nothing to review: 1 lock file left out\nleft out (lock file): package-lock.json\n"
+        "nothing to review; left out: 1 lock file\nleft out (lock file): package-lock.json\n"
     )
     assert deleted.out == "nothing to review: 1 file deleted\n"
     left_out = [{"path": "package-lock.json", "reason": "lock file"}]

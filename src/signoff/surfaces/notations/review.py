@@ -42,7 +42,6 @@ from signoff.review.flow.files.selection import (
     NothingToReviewError,
     Selection,
     covered,
-    no_changes_note,
     piped_text,
     prepared,
     skipped_note,
@@ -213,7 +212,7 @@ def plan_review(
 
 def _checked(name: str, value: Any, kind: OptionKind) -> Any:
     """Returns the value of an option, or its default; raises `UsageError` if it does not fit."""
-    default: Any
+    default: Any = None
     match kind:
         case OptionKind.FLAG:
             default, what, fits = False, "true or false", isinstance(value, bool)
@@ -221,14 +220,12 @@ def _checked(name: str, value: Any, kind: OptionKind) -> Any:
             default, what = [], "a list of texts"
             fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
         case OptionKind.TEXT | OptionKind.FILE:
-            default, what, fits = None, "a text", isinstance(value, str)
+            what, fits = "a text", isinstance(value, str)
         case _:
             assert_never(kind)
-    if value is None or value == "":
-        return default
-    if not fits:
+    if value not in (None, "") and not fits:
         raise UsageError(f"{name} must be {what}, not {value!r}")
-    return value
+    return value or default
 
 
 class _Review:
@@ -575,7 +572,9 @@ def print_no_changes(selection: Selection, out: Output) -> int:
         facts = {"open": [], "files": [], "coverage": coverage.to_json()}
         out.json({"review": facts, "exit_code": code})
     else:
-        out.line(no_changes_note(selection))
+        deleted = count(len(selection.deleted), "file")
+        why = f"{deleted} deleted" if selection.deleted else "no file has changed"
+        out.line(f"nothing to review{skipped_note(selection) or f': {why}'}")
         print_coverage(coverage, out)
     return code
 

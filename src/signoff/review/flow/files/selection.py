@@ -15,7 +15,6 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from signoff.core.amounts import count
 from signoff.core.errors import UsageError
 from signoff.documents.globs import matches
 from signoff.review.flow import coverage
@@ -24,7 +23,7 @@ from signoff.review.flow.files.git import ChangedFile, Repository
 from signoff.review.flow.model import Flow, StepKind
 from signoff.review.flow.state import FILE_WARNINGS
 from signoff.review.pure.artifact import ArtifactVersion
-from signoff.review.pure.coverage import NotRead, ReviewCoverage, by_reason
+from signoff.review.pure.coverage import ReviewCoverage, by_reason
 from signoff.review.pure.lasting_decision import LastingDecision, dismissed_before
 
 
@@ -145,22 +144,11 @@ def covered(flow: Flow, selection: Selection) -> Selection:
 def skipped_note(selection: Selection) -> str:
     """Returns how many files are not read and why, for a sentence; empty if all are."""
     found = selection.coverage
-    parts = {"not read": found.missed, "left out": found.left_out}
-    return "".join(f"; {title}: {_counts(each)}" for title, each in parts.items() if each)
-
-
-def no_changes_note(selection: Selection) -> str:
-    """Returns why a change has nothing to review, for a line of its own."""
-    found = selection.coverage
-    parts = {"not read": found.missed, "left out": found.left_out}
-    facts = [f"{_counts(each)} {title}" for title, each in parts.items() if each]
-    if selection.deleted:
-        facts.append(f"{count(len(selection.deleted), 'file')} deleted")
-    return f"nothing to review: {', '.join(facts) or 'no file has changed'}"
-
-
-def _counts(entries: Sequence[NotRead]) -> str:
-    return ", ".join(f"{len(names)} {why}" for why, names in by_reason(entries).items())
+    notes = ""
+    for title, entries in (("not read", found.missed), ("left out", found.left_out)):
+        counts = [f"{len(names)} {why}" for why, names in by_reason(entries).items()]
+        notes += f"; {title}: {', '.join(counts)}" if counts else ""
+    return notes
 
 
 Skipped = MutableMapping[str, str]
