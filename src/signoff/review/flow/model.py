@@ -9,7 +9,7 @@ run under way look changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -639,28 +639,24 @@ def select_reviewers(
     default_agents: Sequence[str],
 ) -> tuple[tuple[str, ...], str]:
     """Returns the agents that review a constraint, and the rule that named them."""
+    rules = [rule for rule in routing.rules if fnmatchcase(constraint.id, rule.match)]
+    routes = [
+        route
+        for route in routing.priority_routing
+        if route.range[0] <= constraint.priority <= route.range[1]
+    ]
     # The first level that names anybody decides alone. Mixing levels would make it impossible to
     # say in one sentence why an agent reviews a constraint.
-    levels = _levels(step_agent, constraint, routing, default_agents)
+    levels: list[tuple[Sequence[str], str]] = [
+        ((step_agent,) if step_agent else (), "the step's agent"),
+        (constraint.agents or (), "the constraint's own agents"),
+        *((rule.agents, f"the routing rule {rule.match!r}") for rule in rules[:1]),
+        *(
+            (each.agents, "the routing of priorities {} to {}".format(*each.range))
+            for each in routes[:1]
+        ),
+        (routing.default_agents, "default_agents of the routing"),
+        (default_agents, "the default agent"),
+    ]
     agents, rule = next(((agents, rule) for agents, rule in levels if agents), ((), NO_AGENT))
     return tuple(dict.fromkeys(agents)), rule
-
-
-def _levels(
-    step_agent: str | None,
-    constraint: Constraint,
-    routing: RoutingConfig,
-    default_agents: Sequence[str],
-) -> Iterator[tuple[Iterable[str], str]]:
-    """Yields the agents that each level names, the strongest first; empty if it names none."""
-    yield (step_agent,) if step_agent else (), "the step's agent"
-    yield constraint.agents or (), "the constraint's own agents"
-    for rule in routing.rules:
-        if fnmatchcase(constraint.id, rule.match):
-            yield rule.agents, f"the routing rule {rule.match!r}"
-    for route in routing.priority_routing:
-        low, high = route.range
-        if low <= constraint.priority <= high:
-            yield route.agents, f"the routing of priorities {low} to {high}"
-    yield routing.default_agents, "default_agents of the routing"
-    yield default_agents, "the default agent"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from signoff.core.delta import Append
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
@@ -31,6 +31,7 @@ from signoff.core.requests import Answer
 from signoff.review.pure.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.pure.findings import summarize_round
 
+T = TypeVar("T")
 MOST_GUIDANCE = 10
 """Answers of humans that prompts repeat, the latest ones."""
 
@@ -69,6 +70,21 @@ def blocking_severities(definition: Mapping[str, Any]) -> frozenset[Severity]:
     return frozenset(DEFAULT_BLOCK_ON if names is None else map(Severity, names))
 
 
+class _Part(Generic[T]):
+    """One key of the state, with the value that stands for an absent or empty one."""
+
+    def __init__(self, empty: T) -> None:
+        self.empty = empty
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, state: FlowState, _owner: type) -> T:
+        """Returns the value of the key."""
+        value: T = state.raw.get(self.name) or self.empty
+        return value
+
+
 @dataclass(frozen=True)
 class FlowState:
     """A typed view of the state."""
@@ -95,10 +111,8 @@ class FlowState:
         """The current text, or texts by path, as versions are stored."""
         return self.files if self.has_files else self.artifact
 
-    @property
-    def base(self) -> Mapping[str, str]:
-        """In a review of changes, the texts before them by the present path."""
-        return self.raw.get("base") or {}
+    base = _Part[Mapping[str, str]]({})
+    """In a review of changes, the texts before them by the present path."""
 
     @property
     def rule_decisions(self) -> list[LastingDecision]:
@@ -110,10 +124,8 @@ class FlowState:
         """The texts whose comments may dismiss findings; None if those of the files may."""
         return self.raw.get("trusted")
 
-    @property
-    def intent(self) -> str:
-        """What a change is meant to do, in the words of its author."""
-        return str(self.raw.get("intent", ""))
+    intent = _Part[str]("")
+    """What a change is meant to do, in the words of its author."""
 
     @cached_property
     def content(self) -> ArtifactVersion:
@@ -147,10 +159,8 @@ class FlowState:
         """Every finding so far."""
         return Ledger.from_json(self.raw.get("findings") or {})
 
-    @property
-    def rounds(self) -> list[Mapping[str, Any]]:
-        """How many findings were open after each iteration's reviews."""
-        return list(self.raw.get("rounds", ()))
+    rounds = _Part[list[Mapping[str, Any]]]([])
+    """How many findings were open after each iteration's reviews."""
 
     @property
     def to_fix(self) -> list[list[str]]:
@@ -162,10 +172,8 @@ class FlowState:
             by_round.setdefault(each["round"], {}).update(dict.fromkeys(each["findings"]))
         return [list(findings) for findings in by_round.values()]
 
-    @property
-    def best(self) -> Mapping[str, Any] | None:
-        """The reviewed artifact with the fewest, least severe findings."""
-        return self.raw.get("best")
+    best = _Part[Mapping[str, Any] | None](None)
+    """The reviewed artifact with the fewest, least severe findings."""
 
     @property
     def guidance(self) -> list[Guidance]:
@@ -180,49 +188,37 @@ class FlowState:
         """What did not stop the run but is worth knowing: round, step and text, in order."""
         return list(self.raw.get("remarks", ()))
 
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """The material of the goal, under an empty name, and of constraints, by id."""
-        return self.raw.get("sources") or {}
+    sources = _Part[Mapping[str, str]]({})
+    """The material of the goal, under an empty name, and of constraints, by id."""
 
     @property
     def unchanged(self) -> bool:
         """Whether the last refinement left the artifact as it was."""
         return (self.raw.get("refined") or {}).get("changed") is False
 
-    @property
-    def approved_by(self) -> str:
-        """Who approved it at the sign-off that ended the run."""
-        return str(self.raw.get("approved_by") or "")
-
-    @property
-    def result_warnings(self) -> list[str]:
-        """What a user should know before using the artifact."""
-        return [str(each) for each in self.raw.get("result_warnings", ())]
-
-    @property
-    def written(self) -> Mapping[str, list[str]]:
-        """The files of the project that were `written` at the end, or why not: `conflicts`."""
-        return self.raw.get("written") or {}
+    approved_by = _Part[str]("")
+    """Who approved it at the sign-off that ended the run."""
+    result_warnings = _Part[list[str]]([])
+    """What a user should know before using the artifact."""
+    written = _Part[Mapping[str, list[str]]]({})
+    """The files of the project that were `written` at the end, or why not: `conflicts`."""
 
     def source(self, name: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""
         return str(self.sources.get(name, ""))
 
-    @property
-    def critiques_by_step(self) -> dict[str, list[dict[str, Any]]]:
-        """The stored critiques of this artifact, by their step."""
-        return dict(self.raw.get("critiques_by_step", {}))
+    critiques_by_step = _Part[Mapping[str, list[dict[str, Any]]]]({})
+    """The stored critiques of this artifact, by their step."""
 
     @property
-    def readings(self) -> dict[str, str]:
-        """The version that each critic last read against each constraint, by `reading_key`."""
-        return dict(self.raw.get("readings") or {})
+    def critiques(self) -> list[Critique]:
+        """The critiques of this artifact, by any step."""
+        return [each for critiques in self.critiques_by_step.values() for each in read(critiques)]
 
-    @property
-    def not_repeated(self) -> dict[str, list[str]]:
-        """The constraints whose earlier review still holds for this artifact, by their step."""
-        return dict(self.raw.get("not_repeated") or {})
+    readings = _Part[Mapping[str, str]]({})
+    """The version that each critic last read against each constraint, by `reading_key`."""
+    not_repeated = _Part[Mapping[str, list[str]]]({})
+    """The constraints whose earlier review still holds for this artifact, by their step."""
 
     @cached_property
     def answered(self) -> dict[str, Mapping[str, Any]]:
@@ -254,7 +250,7 @@ def get_critiques_for_scope(
     """
     view = FlowState(state)
     if scope == "all":
-        return [each for critiques in view.critiques_by_step.values() for each in read(critiques)]
+        return view.critiques
     if scope == "previous":
         return read(view.critiques_by_step.get(str(state.get("last_critique_step")), ()))
     return read(view.unadjudicated)
@@ -451,13 +447,12 @@ def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
 def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     """Returns the reviewed artifact with its findings, or an earlier one that is better."""
     findings = view.ledger.open()
-    critiques = [each for stored in view.critiques_by_step.values() for each in stored]
     skipped = [name for names in view.not_repeated.values() for name in names]
     new = {
         **({"files": dict(view.files)} if view.has_files else {"artifact": view.artifact}),
         "round": iteration,
         "score": score_of(findings),
-        "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
+        "read_against": len({*skipped, *(each.constraint_id for each in view.critiques)}),
         "findings": [finding.to_json() for finding in findings],
     }
     best = view.best

@@ -7,7 +7,6 @@ well, but the user who starts a run reads the terminal.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -243,8 +242,9 @@ def unknown_agents(
     """Returns every name that is neither an agent nor a role; none if `known` is None."""
     if known is None:
         return []
+    remedy = f"valid: {', '.join(sorted(known))}; add others under agents: in the settings"
     return [
-        Mistake(path, f"{what} {agent!r}, an unknown agent", _agent_remedy(agent, known))
+        Mistake(path, f"{what} {agent!r}, an unknown agent", remedy)
         for path, what, agent in _agents_by_path(config, constraints)
         if agent not in known and agent != POLICY_JUDGE
     ]
@@ -306,13 +306,6 @@ def _agents_by_path(
     for constraint in constraints:
         message = f"the constraint {constraint.id!r} names"
         yield from ((("constraints",), message, agent) for agent in constraint.agents or ())
-
-
-def _agent_remedy(agent: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(agent, known, n=1)
-    suggestion = f"did you mean {close[0]!r}? " if close else ""
-    names = ", ".join(sorted(known))
-    return f"{suggestion}valid: {names}; add others under agents: in the settings"
 
 
 VARIABLE = "{{"

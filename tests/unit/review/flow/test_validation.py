@@ -185,15 +185,6 @@ def test_every_key_that_can_name_an_agent_is_checked() -> None:
     ]
 
 
-def test_a_similar_name_is_suggested() -> None:
-    """Most unknown agents are typos."""
-    config = GenflowConfig(workflow=(step("generate", agent="cladue"),))
-
-    (mistake,) = unknown_agents(config, [], KNOWN)
-
-    assert "did you mean 'claude'?" in mistake.remedy
-
-
 def test_without_a_list_of_agents_every_name_is_accepted() -> None:
     """Programs pass their own agents when they run a flow."""
     config = GenflowConfig(workflow=(step("generate", agent="mine"),))

