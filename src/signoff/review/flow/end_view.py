@@ -42,7 +42,6 @@ from signoff.review.flow.state import (
     findings_of,
     format_issues,
     read,
-    score_of,
     shortened,
     without_findings,
 )
@@ -145,7 +144,8 @@ def _unfinished_end(
     latest = _latest_name(output)
     name = latest.rpartition("/")[2]
     unread = "not fully reviewed" if critiques else "not reviewed"
-    what = _compared(view, best) if best and latest_reviewed else unread
+    # An earlier version is better: it has fewer findings, or was read against more constraints.
+    what = "reviewed, too" if latest_reviewed else unread
     why = _why(state).rstrip(".")
     result = describe_result(view, completed=False)
     lines = [_heading(result), "", f"{why[:1].upper()}{why[1:]}.", ""]
@@ -163,7 +163,12 @@ def _unfinished_end(
         lines += ["", "## Remaining work", "", *_listed(version, findings)]
     unfinished_text = output.filename if newer is None else name
     lines += _unfinished_section(state, critiques, unfinished_text, block_on)
-    facts = _unfinished_facts(view, best, critiques)
+    facts = {
+        "reviewed": best is not None,
+        "round": best["round"] if best else None,
+        "open": _open_counts(best["score"]) if best else None,
+        "unfinished": [critique.to_json() for critique in critiques],
+    }
     return EndView(
         path,
         passed=False,
@@ -178,36 +183,10 @@ def _unfinished_end(
     )
 
 
-def _unfinished_facts(
-    view: FlowState,
-    best: Mapping[str, Any] | None,
-    critiques: Sequence[Critique],
-) -> dict[str, Any]:
-    """Returns what programs get about an end without a result."""
-    facts = {
-        "reviewed": best is not None,
-        "round": best["round"] if best else None,
-        "open": _open_counts(best["score"]) if best else None,
-        "unfinished": [critique.to_json() for critique in critiques],
-    }
-    is_newer = best is not None and view.artifact != best["artifact"]
-    if is_newer and _was_read(view):
-        facts["latest_open"] = open_counts(view.ledger.open())
-    return facts
-
-
 def _was_read(view: FlowState) -> bool:
     """Tells whether critics have read the latest version."""
     last = view.raw.get("read") or {}
     return any(view.critiques_by_step.values()) and last.get("artifact") == view.current
-
-
-def _compared(view: FlowState, best: Mapping[str, Any]) -> str:
-    """Says why a version that was reviewed is not the best one."""
-    score = score_of(view.ledger.open())
-    worse = score > list(best["score"])
-    how = "and found worse" if worse else "against fewer constraints"
-    return f"reviewed {how} (open: {_format_score(score)})"
 
 
 def _why(state: RunState) -> str:

@@ -47,7 +47,7 @@ from signoff.review.flow.files.selection import (
     skipped_note,
 )
 from signoff.review.flow.flow_notation import NOTATION
-from signoff.review.flow.plan import plan as flow_plan
+from signoff.review.flow.plan import call_bounds
 from signoff.review.flow.review_flow import (
     OPTION,
     TARGET,
@@ -343,9 +343,8 @@ def _start(
 ) -> int:
 
     out, workflow = display.out, planned.target.workflow
-    planned_flow = flow_plan(workflow)
     files = count(len(selection.files), "file")
-    calls = count(planned_flow.calls["per_round"], "call")
+    calls = count(call_bounds(workflow)["per_round"], "call")
     summary = f"{files}{skipped_note(selection)}; {calls} planned"
     for warning in (*planned.warnings, *workflow.warnings):
         out.warn(str(warning))
@@ -367,7 +366,7 @@ def _limits(planned: StartPlan, *, yes: bool) -> Limits:
     own = planned.own_limits or Limits()
     if planned.limits.calls is not None or planned.limits.usd is not None:
         return own
-    calls = flow_plan(planned.target.workflow).calls["at_most"]
+    calls = call_bounds(planned.target.workflow)["at_most"]
     if calls > MOST_CALLS and not yes:
         raise UsageError(
             f"this review makes up to {calls} calls, more than {MOST_CALLS}: review fewer files or "
@@ -378,7 +377,7 @@ def _limits(planned: StartPlan, *, yes: bool) -> Limits:
 
 def _most_calls(planned: StartPlan) -> int:
 
-    calls = flow_plan(planned.target.workflow).calls
+    calls = call_bounds(planned.target.workflow)
     return int(calls["at_most"] + calls["again_at_most"])
 
 

@@ -13,7 +13,7 @@ So every mode of a refine step works for files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -185,17 +185,19 @@ class RefineHandler(AuthorHandler):
         update |= {
             "artifact": text,
             "artifact_path": self.artifact_path("artifact_refined", ctx.iteration),
-            **self.record(
-                agent=self.agent if bill.strip() else "",
-                mode=self.step.mode,
-                applied=[edit.to_json() for edit in applied.applied],
-                unmatched=[[edit.to_json(), why] for edit, why in applied.unmatched],
-                hunks=hunks,
-                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
-                problem=problem,
+            **self._fixed(
+                state,
+                [
+                    {
+                        "agent": self.agent if bill.strip() else "",
+                        "applied": [edit.to_json() for edit in applied.applied],
+                        "unmatched": [[edit.to_json(), why] for edit, why in applied.unmatched],
+                        "hunks": hunks,
+                    }
+                ],
+                problem,
             ),
             **carried_out(state, changed=text.strip() != state.artifact.strip()),
-            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
         }
         if not problem and not bill.strip() and not applied.applied:
             problem = "changed nothing: the work order leaves nothing to do"
@@ -224,20 +226,13 @@ class RefineHandler(AuthorHandler):
         results = await ctx.map(paths, fix, key="fix", concurrency=AT_ONCE)
         files = {**state.files, **{p: r["text"] for p, r in zip(paths, results, strict=True)}}
         records = [{**r["record"], "path": p} for p, r in zip(paths, results, strict=True)]
-        hunks = [{**hunk, "path": r["path"]} for r in records for hunk in r["hunks"]]
+        for each in records:
+            each["hunks"] = [{**hunk, "path": each["path"]} for hunk in each["hunks"]]
+        problem = "; ".join(f"{r['path']}: {r['problem']}" for r in records if r["problem"])
         update = {
             "files": files,
-            **self.record(
-                agent=next((r["agent"] for r in records if r["agent"]), ""),
-                mode=self.step.mode,
-                applied=[each for r in records for each in r["applied"]],
-                unmatched=[each for r in records for each in r["unmatched"]],
-                hunks=hunks,
-                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
-                problem="; ".join(f"{r['path']}: {r['problem']}" for r in records if r["problem"]),
-            ),
+            **self._fixed(state, records, problem),
             **carried_out(state, changed=files != state.files),
-            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
         }
         for key in ("human", "remarks"):
             if entries := [each for result in results for each in result[key]]:
@@ -246,6 +241,24 @@ class RefineHandler(AuthorHandler):
             # Views leave out what single items report, as there may be hundreds.
             ctx.progress(warning["text"])
         return update
+
+    def _fixed(
+        self, state: FlowState, fixes: Sequence[Mapping[str, Any]], problem: str
+    ) -> dict[str, Any]:
+        """Returns the update about what was fixed, in one text or in several."""
+        hunks = [hunk for each in fixes for hunk in each["hunks"]]
+        return {
+            **self.record(
+                agent=next((each["agent"] for each in fixes if each["agent"]), ""),
+                mode=self.step.mode,
+                applied=[edit for each in fixes for edit in each["applied"]],
+                unmatched=[edit for each in fixes for edit in each["unmatched"]],
+                hunks=hunks,
+                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
+                problem=problem,
+            ),
+            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
+        }
 
     async def _revise(
         self, ctx: StepContext, state: FlowState, text: str, bill: str
