@@ -14,9 +14,9 @@ from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus
-from signoff.review.flow.constraint_file import constraint_from_dict
 from signoff.review.flow.model import POLICY_JUDGE, GenflowConfig, WorkflowStep, config_from_json
 from signoff.review.flow.reading import read_policy
+from signoff.review.flow.sections import constraint_from_dict
 from signoff.review.flow.state import get_critiques_for_scope, read
 from signoff.review.pure.constraint import Constraint, Level, ResolvedBehavior
 from signoff.review.pure.critique import Adjudication, Critique, Verdict

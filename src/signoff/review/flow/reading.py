@@ -38,7 +38,6 @@ from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.review.flow import sections, validation
-from signoff.review.flow.constraint_file import ConstraintLookup
 from signoff.review.flow.model import (
     AdjudicationConfig,
     ConvergenceConfig,
@@ -149,7 +148,7 @@ def read_flow(
     folders = (root, file.path.parent)
     if document is not None:
         section = config.constraints if config is not None else _constraints_in(document.content)
-        lookup = ConstraintLookup(section, folders, home, document, problems, warnings)
+        lookup = sections.ConstraintLookup(section, folders, home, document, problems, warnings)
         constraints = lookup.constraints()
     if document is not None and config is not None:
         if config.prompts is not None:
