@@ -228,42 +228,38 @@ def _checked(name: str, value: Any, kind: OptionKind) -> Any:
     return value or default
 
 
+@dataclass
 class _Review:
     """Turns the command line into the plan of a run."""
 
-    def __init__(
-        self,
-        paths: tuple[str, ...],
-        since: str | None,
-        options: Mapping[str, Any],
-        environment: Mapping[str, str],
-        cwd: Path,
-    ) -> None:
-        self._paths, self._since, self._options = paths, since, options
-        self._environment, self._cwd = environment, cwd
-        self.folder = cwd
-        """Where programs run: in the project, or in the project before the change."""
-        self.left_out: tuple[str, ...] = ()
-        """Constraints that would execute the change, whose rules come from before it."""
+    paths: tuple[str, ...]
+    since: str | None
+    options: Mapping[str, Any]
+    environment: Mapping[str, str]
+    cwd: Path
+    folder: Path = Path()
+    """Where programs run: in the project, or in the project before the change."""
+    left_out: tuple[str, ...] = ()
+    """Constraints that would execute the change, whose rules come from before it."""
 
     def plan(self, *, name: str | None, limits: Mapping[str, str]) -> tuple[StartPlan, Selection]:
         """Returns what a run would start with, and the files it is about."""
 
-        cwd = self._cwd
-        home = expected_home(cwd, self._environment)
+        cwd = self.cwd
+        home = expected_home(cwd, self.environment)
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
         rules = base / home.path.name if base is not None else home.path
         constraints = self._constraints(Home(rules), trusted=base is not None)
-        paths = [_portable(path, cwd, home.root) for path in self._paths]
+        paths = [_portable(path, cwd, home.root) for path in self.paths]
         planned = plan(
             base or cwd,
-            self._environment,
+            self.environment,
             TARGET,
             {},
             name=name,
             command_line=limit_settings(limits),
-            options={OPTION: review_source(paths, self._since, self._options, constraints)},
+            options={OPTION: review_source(paths, self.since, self.options, constraints)},
         )
         workflow = planned.target.workflow
         flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
@@ -280,51 +276,51 @@ class _Review:
 
     def _constraints(self, home: Home, *, trusted: bool) -> list[Constraint]:
 
-        flags = self._options
+        flags = self.options
         constraints = find_constraints(home.path, flags["preset"], flags["sentences"])
         if not any(each.agents for each in constraints):
             return constraints
-        known = compile_context(home, load_settings(home, self._environment)).agents
+        known = compile_context(home, load_settings(home, self.environment)).agents
         used, left_out = with_agents(constraints, known, execute=not trusted)
         self.left_out = tuple(left_out)
         return used
 
     def _base(self, home: Home) -> Path | None:
         """Returns the project as it was before the change, if the rules come from there."""
-        source = self._options["config_from"]
-        if self._since is None:
+        source = self.options["config_from"]
+        if self.since is None:
             if source is not None:
                 raise UsageError("--config-from is about reviews of changes; add --diff BASE")
             return None
         if source is None:
-            source = BASE if self._environment.get("CI") else WORKTREE
+            source = BASE if self.environment.get("CI") else WORKTREE
         if source == WORKTREE:
             return None
-        if self._options["write"] or self._options["baseline"]:
+        if self.options["write"] or self.options["baseline"]:
             raise UsageError(
                 "--write and --baseline change the project; add --config-from worktree"
             )
 
         repository = FileSelector(home.root, home.root).repository()
-        commit = repository.commit(self._since)
+        commit = repository.commit(self.since)
         if not home.path.is_dir():
-            init_home(self._cwd, self._environment)
+            init_home(self.cwd, self.environment)
         # From the base, nothing of the change is read or imported, not even by accident; what the
         # target branch says is trusted.
-        own = {key: value for key, value in self._environment.items() if key != VARIABLE}
-        self._environment = {**own, TRUST: "1"}
+        own = {key: value for key, value in self.environment.items() if key != VARIABLE}
+        self.environment = {**own, TRUST: "1"}
         return base_tree(repository, commit, home.path)
 
     def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:
 
         selector = FileSelector(root, cwd, base)
-        if self._since is not None:
-            return selector.changed_since(self._since, self._paths, self._options["intent"])
-        if self._paths == (STDIN,):
+        if self.since is not None:
+            return selector.changed_since(self.since, self.paths, self.options["intent"])
+        if self.paths == (STDIN,):
             return piped_text(sys.stdin.buffer.read(LARGEST_BYTES + 1))
-        if STDIN in self._paths:
+        if STDIN in self.paths:
             raise UsageError("review either standard input or files, not both")
-        return selector.select(self._paths)
+        return selector.select(self.paths)
 
 
 def _portable(path: str, cwd: Path, root: Path) -> str:
