@@ -40,7 +40,6 @@ from signoff.review.flow.state import (
     finding_details,
     finding_line,
     findings_of,
-    format_issues,
     read,
     shortened,
     without_findings,
@@ -161,8 +160,8 @@ def _unfinished_end(
     if findings := findings_of(best, view.ledger, block_on):
         version = ArtifactVersion({UNNAMED: text})
         lines += ["", "## Remaining work", "", *_listed(version, findings)]
-    unfinished_text = output.filename if newer is None else name
-    lines += _unfinished_section(state, critiques, unfinished_text, block_on)
+    unfinished = list(_unfinished_note(state, critiques))
+    lines += [f"\n{each[:1].upper()}{each[1:]}." for each in unfinished]
     facts = {
         "reviewed": best is not None,
         "round": best["round"] if best else None,
@@ -173,7 +172,7 @@ def _unfinished_end(
         path,
         passed=False,
         label="best so far" if best else "latest draft",
-        note="\n".join([note, *_unfinished_note(state, critiques)]),
+        note="\n".join([note, *unfinished]),
         latest=latest if newer is not None else "",
         latest_label=f"latest version, {what}",
         latest_reviewed=latest_reviewed,
@@ -236,25 +235,13 @@ def _unfinished(state: RunState) -> list[Critique]:
     return for_judge(read([each for item in state.items.values() for each in critiques_in(item)]))
 
 
-def _unfinished_section(
-    state: RunState, critiques: Sequence[Critique], name: str, block_on: Collection[Severity]
-) -> Iterator[str]:
-    if critiques:
-        how = f"Step {state.step!r} did not finish. It had these critiques of `{name}`:"
-        yield from ("", "## Unfinished review", "", how, "")
-    for critique in critiques:
-        who = f"{critique.constraint_id}, reviewed by {critique.reviewer}"
-        yield f"- {who}: {critique.overall}"
-        if critique.issues:
-            yield format_issues(sorted(critique.issues, key=blocking_first(block_on)))
-
-
 def _unfinished_note(state: RunState, critiques: Sequence[Critique]) -> Iterator[str]:
-    """Yields the same for the terminal, in short."""
+    """Yields what the review had found that the end of the run has cut off, and where it is."""
     if critiques:
         issues = count(sum(len(critique.issues) for critique in critiques), "issue")
         found = f"{count(len(critiques), 'critique')} with {issues}"
-        yield f"step {state.step!r} did not finish; it had {found}, in {STATUS}"
+        where = f"iterations/{state.iteration}/critiques"
+        yield f"step {state.step!r} did not finish; it had {found}, in `{where}`"
 
 
 def _open_counts(score: Sequence[int]) -> dict[str, int]:

@@ -144,11 +144,8 @@ class ReplayedIssue(Record):
     was: str
     now: IssueBehavior
     decided_by: Level
-
-    @property
-    def changed(self) -> bool:
-        """Whether the other policy gives it another behavior."""
-        return self.was != self.now
+    changed: bool
+    """Whether the other policy gives it another behavior."""
 
     @property
     def diverges(self) -> bool:
@@ -167,11 +164,8 @@ class ReplayedVerdict(Record):
     now: Verdict
     blocking: tuple[str, ...]
     """The findings that block under the other policy."""
-
-    @property
-    def changed(self) -> bool:
-        """Whether the other policy leads to another verdict."""
-        return self.was is not self.now
+    changed: bool
+    """Whether the other policy leads to another verdict."""
 
 
 @dataclass(frozen=True)
@@ -188,12 +182,11 @@ class Replay:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
-        findings = [{**each.to_json(), "changed": each.changed} for each in self.issues]
-        verdicts = [{**each.to_json(), "changed": each.changed} for each in self.verdicts]
         return {
-            "findings": findings,
-            "verdicts": verdicts,
-            "changed": any(each["changed"] for each in (*findings, *verdicts)),
+            "findings": [each.to_json() for each in self.issues],
+            "verdicts": [each.to_json() for each in self.verdicts],
+            "changed": any(each.changed for each in self.issues)
+            or any(each.changed for each in self.verdicts),
             "parts_at": self.parts_at or None,
         }
 
@@ -231,7 +224,9 @@ def _issues(
         for issue in critique.issues:
             now = policy.behavior(constraint, issue.severity)
             about = (constraint.id, issue.id, issue.finding_id, issue.severity, issue.behavior)
-            yield ReplayedIssue(visit.iteration, visit.step, *about, now.behavior, now.level)
+            changed = issue.behavior != now.behavior
+            found = (visit.iteration, visit.step, *about)
+            yield ReplayedIssue(*found, now.behavior, now.level, changed)
 
 
 def _verdict(
@@ -253,7 +248,8 @@ def _verdict(
         # it.
         now = check_verdict(replace(was, status=was.stated or was.status), critiques, block_on)
     blocking = tuple(each.finding_id or each.issue_id for each in now.pursued(block_on))
-    return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking)
+    changed = was.status is not now.status
+    return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking, changed)
 
 
 def _constraint(constraints: Mapping[str, Constraint], critique: Critique) -> Constraint:

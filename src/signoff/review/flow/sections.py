@@ -398,17 +398,10 @@ class ConstraintFile(FileSection, FlowSection):
 
     def constraint(self, default_id: str = "") -> Constraint:
         """Returns the constraint that it describes."""
-        return Constraint(
-            id=self.id or default_id,
-            priority=self.priority,
-            summary=self.summary,
-            rules=tuple(rule.rule() for rule in self.rules),
-            agents=self.agents,
-            behavior=self.behavior,
-            script=self.script,
-            source=self.source or SourceBlock(),
-            paths=self.paths,
-        )
+        rules, source = tuple(rule.rule() for rule in self.rules), self.source or SourceBlock()
+        values = {**dict(self), "id": self.id or default_id, "rules": rules, "source": source}
+        del values["version"]
+        return Constraint(**values)
 
     def contradictions(self) -> Iterator[Mistake]:
         """Yields what is wrong although each key by itself is valid."""
