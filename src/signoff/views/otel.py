@@ -21,13 +21,11 @@ from signoff.runtime.store_port import Store
 from signoff.views.exports.otel import (
     SERVICE,
     OtelEvent,
-    OtelMeasurement,
     OtelSignals,
     OtelSpan,
     Signal,
     nanoseconds,
 )
-from signoff.views.genai_names import METRIC_UNITS
 from signoff.views.queued import ObserverSetup
 
 # This module is loaded only where the settings or a command ask for it.
@@ -35,13 +33,9 @@ try:
     from opentelemetry import trace
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.metrics import Histogram
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -71,11 +65,10 @@ CLOSE_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class OtelExporters:
-    """Where the three kinds of signal go; tests keep them in memory."""
+    """Where the two kinds of signal go; tests keep them in memory."""
 
     spans: SpanExporter
     logs: LogRecordExporter
-    metrics: MetricReader | None = None
 
 
 def otlp_exporters(endpoint: str | None, *, timeout: float | None = None) -> OtelExporters:
@@ -94,9 +87,6 @@ def otlp_exporters(endpoint: str | None, *, timeout: float | None = None) -> Ote
     return OtelExporters(
         OTLPSpanExporter(endpoint=address("traces"), timeout=timeout),
         OTLPLogExporter(endpoint=address("logs"), timeout=timeout),
-        PeriodicExportingMetricReader(
-            OTLPMetricExporter(endpoint=address("metrics"), timeout=timeout)
-        ),
     )
 
 
@@ -141,12 +131,6 @@ class OtelExport:
         self._logs.add_log_record_processor(
             BatchLogRecordProcessor(exporters.logs, schedule_delay_millis=delay)
         )
-        readers = [exporters.metrics] if exporters.metrics is not None else []
-        self._metrics = MeterProvider(readers, self._resource, shutdown_on_exit=False)
-        meter = self._metrics.get_meter(SERVICE)
-        self._histograms: dict[str, Histogram] = {
-            name: meter.create_histogram(name, unit) for name, unit in METRIC_UNITS.items()
-        }
 
     def send(self, signals: Iterable[Signal]) -> None:
         """Queues signals; returns at once."""
@@ -156,8 +140,6 @@ class OtelExport:
                     self._spans.on_end(self._sdk_span(signal))
                 case OtelEvent():
                     self._emit(signal)
-                case OtelMeasurement(metric=metric, value=value, attributes=attributes):
-                    self._histograms[metric].record(value, dict(attributes))
 
     def deliver(self, signals: Iterable[Signal]) -> bool:
         """Sends signals and waits for the collector; tells whether it took the spans."""
@@ -172,7 +154,7 @@ class OtelExport:
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Sends what is queued, for at most that many seconds."""
-        closing = (self._spans.shutdown, self._logs.shutdown, self._metrics.shutdown)
+        closing = (self._spans.shutdown, self._logs.shutdown)
         # A collector that does not answer blocks each of them for as long as its timeout. One that
         # has not answered before is not waited for.
         threads = [threading.Thread(target=each, daemon=True) for each in closing]

@@ -1,4 +1,4 @@
-"""A run as OpenTelemetry sees it: spans, log records and measurements, and the export of them.
+"""A run as OpenTelemetry sees it: spans and log records, and the export of them.
 
 `OtelSignals` is the one function from the journal to traces. The export writes its values as OTLP
 in JSON lines, which needs no package and works for runs that were never traced; the live observer
@@ -25,16 +25,12 @@ from signoff.notation import HistoryFold
 from signoff.review.pure.history import IssuesReported
 from signoff.views import genai_names as names
 from signoff.views.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.views.metrics import Distribution
 from signoff.views.timeline import EffectResult, EffectTry, Ended, StepVisit, Timeline
 
 LONGEST_ATTRIBUTE = 256
 """Characters of an attribute that is not content: agents report some of them themselves."""
 
 Attribute = str | int | float | Sequence[str]
-
-_CALL_LABELS = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
-"""What the metrics of a call are broken down by."""
 
 _REVIEWED = frozenset({"artifact", "files"})
 """The keys of a run's state under which reviews have the text, or the files, that critics read."""
@@ -73,16 +69,7 @@ class OtelEvent:
     attributes: Mapping[str, Attribute]
 
 
-@dataclass(frozen=True, slots=True)
-class OtelMeasurement:
-    """One value of a histogram."""
-
-    metric: str
-    value: float
-    attributes: Mapping[str, Attribute]
-
-
-Signal = OtelSpan | OtelEvent | OtelMeasurement
+Signal = OtelSpan | OtelEvent
 
 
 @dataclass(slots=True)
@@ -108,7 +95,7 @@ class OtelSignals:
         signals: list[Signal] = []
         for part in self.timeline.apply(event):
             span = self._span(part)
-            signals += [span, *self._measurements(part, span)]
+            signals.append(span)
             self._note_author(part, event, span.span_id)
         for each in news:
             if isinstance(each, IssuesReported):
@@ -230,39 +217,6 @@ class OtelSignals:
                 {key: clean_attribute(key, value) for key, value in attributes.items()},
             )
 
-    def _measurements(self, part: Ended, span: OtelSpan) -> Iterator[OtelMeasurement]:
-        """Yields what the metrics of the conventions get from a span."""
-        match part:
-            case RunState():
-                seconds = span.ended_at - span.started_at
-                labels = _only(span.attributes, names.WORKFLOW, names.ERROR_TYPE)
-                yield OtelMeasurement(names.WORKFLOW_DURATION, seconds, labels)
-            case EffectTry(kind=EffectKind.ASK):
-                yield from self._call_measurements(part, span.attributes)
-
-    def _call_measurements(
-        self, part: EffectTry, attributes: Mapping[str, Attribute]
-    ) -> Iterator[OtelMeasurement]:
-        labels = _only(attributes, *_CALL_LABELS)
-        for token_type, key in (("input", "tokens_in"), ("output", "tokens_out")):
-            tokens = attributes.get(names.USAGE[key])
-            if isinstance(tokens, int):
-                typed = {**labels, names.TOKEN_TYPE: token_type}
-                yield OtelMeasurement(names.TOKEN_USAGE, float(tokens), typed)
-        if part.chat:
-            timed = {**labels, **_only(attributes, names.ERROR_TYPE)}
-            yield OtelMeasurement(names.OPERATION_DURATION, part.seconds, timed)
-            return
-        agent = _only(attributes, names.AGENT, names.ERROR_TYPE)
-        yield OtelMeasurement(names.AGENT_DURATION, part.seconds, agent)
-        calls = (part.usage or {}).get("model_calls")
-        if isinstance(calls, int):
-            yield OtelMeasurement(names.INFERENCE_CALLS, float(calls), agent)
-
-
-def _only(attributes: Mapping[str, Attribute], *keys: str) -> dict[str, Attribute]:
-    return {key: attributes[key] for key in keys if key in attributes}
-
 
 def genai_attributes(part: EffectTry) -> dict[str, Attribute]:
     """Returns what the conventions record about a call, without content."""
@@ -335,28 +289,19 @@ def clean(text: str, longest: int | None = LONGEST_ATTRIBUTE) -> str:
 # The signals of a stored run as OTLP in JSON lines: what collectors and backends read.
 
 SERVICE = "signoff"
-SECONDS = (0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84, 655.36, 2621.44, 10485.76)
-COUNTS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0)
-"""Bounds of histograms of seconds, and of tokens and calls."""
 
-_INTERNAL, _CLIENT, _ERROR, _INFO, _CUMULATIVE = 1, 3, 2, 9, 2
-"""Numbers of the protocol: two kinds of span, a status, a severity, a temporality."""
+_INTERNAL, _CLIENT, _ERROR, _INFO = 1, 3, 2, 9
+"""Numbers of the protocol: two kinds of span, a status, a severity."""
 
 
 def otel(record: RunRecord, options: ExportOptions) -> Iterator[str]:
-    """Yields one line for the spans, one for the findings and one for the metrics of a run."""
+    """Yields one line for the spans and one for the findings of a run."""
     signals = all_signals(record, options)
     spans = [each for each in signals if isinstance(each, OtelSpan)]
     events = [each for each in signals if isinstance(each, OtelEvent)]
-    measurements = [each for each in signals if isinstance(each, OtelMeasurement)]
-    start = min((each.started_at for each in spans), default=0.0)
-    end = max((each.ended_at for each in spans), default=0.0)
     yield _line("resourceSpans", "scopeSpans", "spans", map(_span, spans))
     if events:
         yield _line("resourceLogs", "scopeLogs", "logRecords", map(_log, events))
-    if measurements:
-        metrics = _metrics(measurements, start, end)
-        yield _line("resourceMetrics", "scopeMetrics", "metrics", metrics)
 
 
 def all_signals(record: RunRecord, options: ExportOptions) -> list[Signal]:
@@ -410,35 +355,6 @@ def _log(event: OtelEvent) -> dict[str, Any]:
         "attributes": _attributes(event.attributes),
         "traceId": event.trace_id,
         "spanId": event.span_id,
-    }
-
-
-def _metrics(
-    measurements: Iterable[OtelMeasurement], start: float, end: float
-) -> Iterator[dict[str, Any]]:
-    series: dict[str, dict[str, tuple[OtelMeasurement, Distribution]]] = {}
-    for each in measurements:
-        key = json.dumps(each.attributes, sort_keys=True)
-        bounds = SECONDS if names.METRIC_UNITS[each.metric] == "s" else COUNTS
-        points = series.setdefault(each.metric, {})
-        points.setdefault(key, (each, Distribution(bounds)))[1].add(each.value)
-    for metric, points in sorted(series.items()):
-        data = [_point(first, values, start, end) for _, (first, values) in sorted(points.items())]
-        histogram = {"aggregationTemporality": _CUMULATIVE, "dataPoints": data}
-        yield {"name": metric, "unit": names.METRIC_UNITS[metric], "histogram": histogram}
-
-
-def _point(
-    first: OtelMeasurement, values: Distribution, start: float, end: float
-) -> dict[str, Any]:
-    return {
-        "attributes": _attributes(first.attributes),
-        "startTimeUnixNano": _nanoseconds(start),
-        "timeUnixNano": _nanoseconds(end),
-        "count": str(sum(values.counts)),
-        "sum": values.total,
-        "bucketCounts": [str(count) for count in values.counts],
-        "explicitBounds": list(values.bounds),
     }
 
 
