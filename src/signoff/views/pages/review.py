@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from itertools import zip_longest
 from typing import Any
 
 from signoff.core.amounts import count
@@ -339,23 +337,10 @@ def hunk_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -
 
     `page` is the address of the page that has the findings, if it is another one.
     """
-    header = _header(hunk, findings, page)
-    return tag("div", header, tag("pre", _lines([*map(cut, hunk.lines)])), class_="hunk")
-
-
-def split_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -> Markup:
-    """Returns the same with the old lines on the left and the new ones on the right."""
-    rows = [tag("tr", _cell(*old), _cell(*new)) for old, new in _rows([*map(cut, hunk.lines)])]
-    label = f"Changes {hunk.header}: old on the left, new on the right"
-    lines = tag("table", tag("tbody", join(rows)), class_="split")
-    box = tag("div", lines, class_="scroll", tabindex=0, role="group", aria_label=label)
-    return tag("div", _header(hunk, findings, page), box, class_="hunk")
-
-
-def _header(hunk: DiffHunk, findings: Mapping[str, Finding], page: str) -> Markup:
     answers = [finding_link(findings[i], page) if i in findings else i for i in hunk.findings]
     why: Content = ["answers ", join(_separated(answers))] if answers else "answers no finding"
-    return tag("header", tag("span", hunk.header, class_="mono"), tag("span", why))
+    header = tag("header", tag("span", hunk.header, class_="mono"), tag("span", why))
+    return tag("div", header, tag("pre", _lines([*map(cut, hunk.lines)])), class_="hunk")
 
 
 def unified_html(diff: str) -> Markup:
@@ -426,42 +411,6 @@ def _lines(lines: Sequence[str]) -> Iterator[Markup]:
             position += 1
 
 
-_Side = tuple[str, Content]
-"""A line of one version: how it looks (`add`, `del`, `same` or `none`), and its words."""
-_NONE: _Side = ("none", "")
-
-
-def _rows(lines: Sequence[str]) -> Iterator[tuple[_Side, _Side]]:
-    """Yields the lines of a hunk in pairs, old and new."""
-    position = 0
-    while position < len(lines):
-        removed = _run(lines, position, "-")
-        added = _run(lines, position + len(removed), "+")
-        position += len(removed) + len(added)
-        if removed or added:
-            for old, new in zip_longest(removed, added):
-                yield _pair(old, new)
-            continue
-        line = lines[position]
-        same = ("soft" if line.startswith("\\") else "same", line[1:])
-        yield same, same
-        position += 1
-
-
-def _pair(old: str | None, new: str | None) -> tuple[_Side, _Side]:
-    if old is None or new is None:
-        left = _NONE if old is None else ("del", old[1:])
-        return left, _NONE if new is None else ("add", new[1:])
-    before, after = _words(old[1:], new[1:])
-    return ("del", before), ("add", after)
-
-
-def _cell(style: str, words: Content) -> Markup:
-    sign = {"add": "+", "del": "-"}.get(style, " ")
-    inside = (tag("span", sign, class_="sign"), words) if style != "none" else None
-    return tag("td", inside, class_=style)
-
-
 def _run(lines: Sequence[str], start: int, sign: str) -> list[str]:
     end = start
     while end < len(lines) and lines[end].startswith(sign):
@@ -488,15 +437,8 @@ def _words(old: str, new: str) -> tuple[Content, Content]:
     return before, after
 
 
-class DiffView(StrEnum):
-    """How changes are laid out."""
-
-    INLINE = "inline"
-    SPLIT = "split"
-
-
 def changes_html(
-    history: ReviewHistory, run: str, first: int | None, last: int | None, view: DiffView
+    history: ReviewHistory, run: str, first: int | None, last: int | None
 ) -> Iterator[Markup]:
     """Yields the choice of versions, and the hunks between two of them.
 
@@ -510,16 +452,12 @@ def changes_html(
     if before.number > after.number:
         # Read backward, no hunk would answer anything.
         before, after = after, before
-    yield _chooser(history.versions, run, before, after, view)
-    yield from changed_hunks(history, before, after, view)
+    yield _chooser(history.versions, run, before, after)
+    yield from changed_hunks(history, before, after)
 
 
 def changed_hunks(
-    history: ReviewHistory,
-    before: Version,
-    after: Version,
-    view: DiffView = DiffView.INLINE,
-    page: str = "",
+    history: ReviewHistory, before: Version, after: Version, page: str = ""
 ) -> Iterator[Markup]:
     """Yields the hunks between two versions with the findings that they answer.
 
@@ -536,22 +474,15 @@ def changed_hunks(
         if path and history.name_of(path) != name:
             name = history.name_of(path)
             yield tag("h3", name, class_="mono")
-        yield (split_html if view is DiffView.SPLIT else hunk_html)(hunk, by_id, page)
+        yield hunk_html(hunk, by_id, page)
     if len(found) > MOST_HUNKS:
         yield tag("p", f"{len(found) - MOST_HUNKS} more changes are not shown.", class_="soft")
 
 
-def _chooser(
-    versions: Sequence[Version], run: str, before: Version, after: Version, chosen: DiffView
-) -> Markup:
-    views = [
-        tag("option", words, value=view.value, selected=view is chosen)
-        for view, words in ((DiffView.INLINE, "inline"), (DiffView.SPLIT, "side by side"))
-    ]
+def _chooser(versions: Sequence[Version], run: str, before: Version, after: Version) -> Markup:
     fields = [
         _versions("from", "From", versions, before),
         _versions("to", "to", versions, after),
-        tag("label", tag("span", "View"), tag("select", views, name="view")),
         tag("button", "Compare", type="submit"),
     ]
     address = f"{run_path(run)}#changes"
