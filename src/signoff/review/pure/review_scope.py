@@ -24,7 +24,7 @@ from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 from signoff.review.pure.artifact import ArtifactVersion, locate
 from signoff.review.pure.constraint import SEPARATOR, Constraint
 from signoff.review.pure.critique import Critique, CritiqueIssue, Overall
-from signoff.review.pure.diff import Change, changes
+from signoff.review.pure.diff import changes, diff_files
 from signoff.review.pure.parsing import with_unique_ids
 from signoff.review.pure.prompt_text import enclose, flat
 from signoff.review.pure.similarity import calculate_similarity
@@ -312,33 +312,8 @@ def show_files(
 
 def diff_text(old: str, new: str) -> str:
     """Returns the changes between two texts as the hunks of a unified diff."""
-    before, after = old.split("\n"), new.split("\n")
-    lines: list[str] = []
-    for group in _groups(before, after):
-        first, last = group[0], group[-1]
-        start = max(0, first.new_start - CONTEXT)
-        lines.append(f"@@ line {start + 1} @@")
-        position = start
-        for change in group:
-            lines += [f" {line}" for line in after[position : change.new_start]]
-            lines += [f"-{line}" for line in before[change.old_start : change.old_end]]
-            lines += [f"+{line}" for line in after[change.new_start : change.new_end]]
-            position = change.new_end
-        lines += [f" {line}" for line in after[position : last.new_end + CONTEXT]]
-    return "\n".join(lines)
-
-
-def _groups(old: Sequence[str], new: Sequence[str]) -> list[list[Change]]:
-    """Returns changes by hunk: those whose context meets are in one."""
-    groups: list[list[Change]] = []
-    for change in changes(old, new):
-        # Hunks whose context would overlap are one: a line that is shown twice is reported twice.
-        near = groups and change.new_start - groups[-1][-1].new_end <= 2 * CONTEXT
-        if near:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups
+    hunks = diff_files({"": old}, {"": new}, context=CONTEXT).get("", ())
+    return "\n".join(line for hunk in hunks for line in (hunk.header, *hunk.lines))
 
 
 def assign_files(
