@@ -308,7 +308,6 @@ CRITIQUE = ReplyFormat(
         "": ("summary",),
         "issues": ("finding", "impact", "suggested_fix"),
         "approved_sections": ("note",),
-        "withdrawn": ("reason",),
     },
 )
 ADJUDICATION = ReplyFormat(
