@@ -184,7 +184,6 @@ class AdjudicationDecision(Record):
     status: Pursuit = Pursuit.PURSUING
     flagged_by: tuple[str, ...] = ()
     competing_constraint: str | None = None
-    adjudication: str | None = None
     rationale: str | None = None
     """Why it was dismissed."""
     guidance: str | None = None
@@ -196,7 +195,6 @@ class AdjudicationDecision(Record):
             "constraint",
             "flagged_by",
             "competing_constraint",
-            "adjudication",
             "rationale",
             "guidance",
             "finding_id",
@@ -211,7 +209,6 @@ class Adjudication(Record):
     round: int
     status: Verdict
     decisions: tuple[AdjudicationDecision, ...] = ()
-    tension_analysis: tuple[Mapping[str, Any], ...] = ()
     bill_of_work: str = ""
     """The work order: Markdown with the edits that fix the issues."""
     notes: tuple[str, ...] = ()

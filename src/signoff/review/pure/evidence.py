@@ -23,6 +23,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 
 from signoff.core.digest import text_digest
+from signoff.core.one_line import one_line
 from signoff.core.severity import Severity
 from signoff.review.pure.critique import OMISSION, Critique, CritiqueIssue, Overall
 
@@ -218,7 +219,7 @@ class CritiqueProblems:
         """Returns the problems as messages to the critic."""
         messages = [self.contradiction] if self.contradiction else []
         messages += [
-            f"the evidence of {issue.id} is not in the artifact: {_shorten(issue.evidence)}"
+            f"the evidence of {issue.id} is not in the artifact: {one_line(issue.evidence, 200)}"
             for issue in self.missing_quotes
         ]
         messages += [f"{issue.id} has no evidence" for issue in self.no_evidence]
@@ -413,11 +414,6 @@ def _readings(plain: str) -> Iterator[str]:
         yield wrapped[2]
     if _ESCAPED_BREAK.search(plain):
         yield _ESCAPED_BREAK.sub("\n", plain)
-
-
-def _shorten(quote: str) -> str:
-    flat = " ".join(quote.split())
-    return flat if len(flat) <= 200 else flat[:200] + "…"
 
 
 MOST_TRIES = 1_000

@@ -18,10 +18,9 @@ from itertools import count, islice
 from typing import Any
 
 from signoff.core.effects import Reply
-from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
+from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.documents.lenient_json import find_closed_objects, load_strict
 from signoff.review.pure.critique import (
-    DEFAULT_MAX_FINDINGS,
     MOST_ISSUES,
     Adjudication,
     AdjudicationDecision,
@@ -82,8 +81,6 @@ def parse_critique(
     rules: Mapping[str, Severity] | None = None,
     owner: Callable[[CritiqueIssue], str] | None = None,
     material: Material | None = None,
-    most_issues: int = DEFAULT_MAX_FINDINGS,
-    block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
     paths: Sequence[str] = (),
 ) -> Critique:
     """Returns the critique in a reply; raises `Unreadable` with a message to its author.
@@ -91,8 +88,8 @@ def parse_critique(
     Constraint, reviewer and round come from the caller; what the reply claims about them is
     not read. `rules` gives the severity of an issue that names a rule but no severity, `owner` the
     constraint of an issue if there are several. In a text reply, nothing that is quoted from the
-    `material` counts. At most `most_issues` issues are kept, but always those of a severity in
-    `block_on`. `paths` are the files that were reviewed; only then does an issue name its file.
+    `material` counts. `paths` are the files that were reviewed; only then does an issue name its
+    file.
     """
     # A structured answer was produced for this question and cannot be a quotation. A text can be.
     value = _structured(reply)
@@ -122,7 +119,7 @@ def parse_critique(
     )
     if unknown_severities:
         raise Unreadable("", *unknown_severities, value=critique)
-    return limit_issues(critique, most_issues, lambda issue: issue.severity in block_on)
+    return critique
 
 
 def find_whole_issues(
@@ -237,7 +234,6 @@ def parse_adjudication(
         round=iteration,
         status=Verdict(_one_of(fields, "status", Verdict.REWRITE, Verdict.APPROVED)),
         decisions=tuple(decisions.values()),
-        tension_analysis=_tensions(fields.raw.get("tension_analysis")),
         bill_of_work="\n\n".join(filter(str.strip, orders)),
         notes=tuple(notes),
     )
@@ -358,7 +354,6 @@ def _decision(fields: Fields, notes: list[str]) -> AdjudicationDecision:
         status=Pursuit(status),
         flagged_by=tuple(fields.texts("flagged_by")),
         competing_constraint=fields.text("competing_constraint", most=200) or None,
-        adjudication=fields.text("adjudication") or None,
         rationale=fields.text("rationale") or None,
         guidance=fields.text("guidance") or None,
     )
@@ -375,17 +370,6 @@ def _add_decision(
     if old.status is not new.status:
         notes.append(f"{new.issue_id}: decided both ways; it has to be fixed")
         decisions[new.issue_id] = old if old.status is Pursuit.PURSUING else new
-
-
-def _tensions(raw: object) -> tuple[Mapping[str, str], ...]:
-    """Reads the tension analysis; nothing depends on it, so invalid entries are dropped."""
-    if not isinstance(raw, list):
-        return ()
-    return tuple(
-        {str(key): clean(value)[:2_000] for key, value in entry.items() if isinstance(value, str)}
-        for entry in raw[:MOST_SECTIONS]
-        if isinstance(entry, Mapping)
-    )
 
 
 MOST_LINES = 50

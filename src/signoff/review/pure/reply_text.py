@@ -316,8 +316,7 @@ ADJUDICATION = ReplyFormat(
     entry="issue_id",
     texts={
         "": ("summary", "bill_of_work"),
-        "decisions": ("rationale", "guidance", "adjudication"),
-        "tension_analysis": ("current_position", "target", "guidance"),
+        "decisions": ("rationale", "guidance"),
     },
 )
 

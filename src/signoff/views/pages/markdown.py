@@ -64,9 +64,9 @@ def _source(text: str, why: str) -> Markup:
     return join([tag("p", f"{why} This is its source.{rest}", class_="notice"), tag("pre", shown)])
 
 
-def _is_web_address(address: str) -> bool:
+def _is_web_address(url: str) -> bool:
     try:
-        return urlsplit(address).scheme.lower() in _SCHEMES
+        return urlsplit(url).scheme.lower() in _SCHEMES
     except ValueError:
         return False
 

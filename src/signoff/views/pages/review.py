@@ -6,11 +6,11 @@ Also what helps to decide about a review: its open findings, and what the last r
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core.amounts import count
+from signoff.core.one_line import one_line
 from signoff.core.words import FindingStatus
 from signoff.review.pure.artifact import UNNAMED, Location
 from signoff.review.pure.diff import DiffHunk
@@ -23,7 +23,6 @@ from signoff.views.pages.html import (
     cut,
     folded,
     join,
-    one_line,
     run_path,
     tag,
 )
@@ -256,39 +255,21 @@ def review_context(run: str, history: ReviewHistory) -> Markup:
 
 
 def shown_better(request: Mapping[str, Any], history: ReviewHistory) -> dict[str, Markup]:
-    """Returns the text of a review with its evidence marked, and its diff with its findings.
+    """Returns the text of a review with its evidence marked.
 
     Only where a request shows exactly that: the answer is bound to what the request shows.
     """
-    if not history.versions:
-        return {}
-    texts = [(name, text) for name, text in request["shown"].items() if isinstance(text, str)]
-    found = {
-        name: _marked(history, text) or _answered_hunks(request["run"], history, text)
-        for name, text in texts
-    }
+    texts = {name: text for name, text in request["shown"].items() if isinstance(text, str)}
+    found = {name: _marked(history, text) for name, text in texts.items()}
     return {name: markup for name, markup in found.items() if markup}
 
 
 def _marked(history: ReviewHistory, text: str) -> Markup | None:
-    current = history.versions[-1]
-    if current.files != {UNNAMED: text} or len(text) > MOST_TEXT:
+    current = history.versions[-1] if history.versions else None
+    if current is None or current.files != {UNNAMED: text} or len(text) > MOST_TEXT:
         return None
     marked = marked_text(history, current, history.open_findings())
     return tag("div", marked, class_="shown", tabindex=0)
-
-
-def _answered_hunks(run: str, history: ReviewHistory, text: str) -> Markup | None:
-    if not text.startswith("--- ") or len(history.versions) < 2:
-        return None
-    first, last = history.versions[0], history.versions[-1]
-    hunks = [hunk for found in history.changes(first, last).values() for hunk in found]
-    # The headers of both diffs differ, so the changed lines are compared: exactly what the request
-    # shows must be on the screen, because the answer is bound to that.
-    own = changed_lines(line for hunk in hunks for line in hunk.lines)
-    if own != changed_lines(diff_lines(text)) or len(hunks) > MOST_HUNKS:
-        return None
-    return join(changed_hunks(history, first, last, page=run_path(run, "findings")))
 
 
 def _open_findings(run: str, history: ReviewHistory) -> Markup | None:
@@ -306,8 +287,7 @@ def _open_findings(run: str, history: ReviewHistory) -> Markup | None:
 
 
 def _last_changes(run: str, history: ReviewHistory) -> Markup | None:
-    if len(history.versions) < 3:
-        # With two versions, it is what the request itself shows, or the whole review.
+    if len(history.versions) < 2:
         return None
     before, after = history.versions[-2:]
     title = tag("h2", f"What round {after.round} changed")
@@ -346,16 +326,6 @@ def hunk_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -
 def unified_html(diff: str) -> Markup:
     """Returns a unified diff of several files with its lines colored; every line is shown."""
     return join(_file(name, lines) for name, lines in _files(diff))
-
-
-def changed_lines(lines: Iterable[str]) -> Counter[str]:
-    """Returns the lines that a diff adds and removes, each with its sign, and how often."""
-    return Counter(line for line in lines if line[:1] in ("+", "-"))
-
-
-def diff_lines(diff: str) -> list[str]:
-    """Returns the lines of a unified diff without the headers of its files."""
-    return [line for _, lines in _files(diff) for line in lines]
 
 
 def _files(diff: str) -> list[tuple[str, list[str]]]:

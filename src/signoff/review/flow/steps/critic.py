@@ -14,7 +14,6 @@ CRITICAL finding counts.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -251,7 +250,6 @@ class CriticHandler:
             rules=scope.severities,
             owner=scope.owner,
             material=self._material(call.prompt) if quotes_artifact else Material(),
-            most_issues=sys.maxsize,
             paths=self.paths,
         )
         # `auto` and a human at `manual` answer in the place of the agent that was asked.

@@ -25,6 +25,7 @@ from signoff.app.workers.hand_over import continue_run
 from signoff.core.amounts import duration
 from signoff.core.effects import EffectKind
 from signoff.core.errors import UnknownName
+from signoff.core.one_line import one_line
 from signoff.core.outcome import FINAL, Outcome, Status
 from signoff.core.requests import ItemState
 from signoff.core.stop_reason import describe_stop, remedies
@@ -45,7 +46,6 @@ from signoff.views.pages.html import (
     Markup,
     ago,
     moment,
-    one_line,
     run_path,
     scrollable,
     section,
