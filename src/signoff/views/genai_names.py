@@ -23,10 +23,6 @@ CONVERSATION = "gen_ai.conversation.id"
 SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions"
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
-EVALUATION = "gen_ai.evaluation.name"
-SCORE_LABEL = "gen_ai.evaluation.score.label"
-SCORE_VALUE = "gen_ai.evaluation.score.value"
-EXPLANATION = "gen_ai.evaluation.explanation"
 ERROR_TYPE = "error.type"
 
 USAGE: Mapping[str, str] = {
@@ -38,7 +34,6 @@ USAGE: Mapping[str, str] = {
 }
 """By the fields of `Usage`."""
 
-EVALUATION_EVENT = "gen_ai.evaluation.result"
 
 CHAT = "chat"
 INVOKE_AGENT = "invoke_agent"
@@ -59,4 +54,3 @@ KIND = "signoff.effect.kind"
 RESULT = "signoff.effect.result"
 TRY = "signoff.effect.try"
 PROGRAM = "signoff.program"
-CRITIC = "signoff.critic"

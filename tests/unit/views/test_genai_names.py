@@ -18,18 +18,15 @@ STANDARD = {
 def test_every_name_of_the_table_is_in_the_registry() -> None:
     """A backend ignores a misspelled attribute, and no one notices."""
     attributes = {*STANDARD.values(), *names.USAGE.values()}
-    attributes.discard(names.EVALUATION_EVENT)
 
     assert len(attributes) > 15
     assert attributes <= REGISTRY["attributes"].keys()
-    assert names.EVALUATION_EVENT in REGISTRY["events"]
     assert {names.CHAT, names.INVOKE_AGENT, names.INVOKE_WORKFLOW} <= set(REGISTRY["operations"])
 
 
 def test_tokens_are_whole_numbers_and_names_are_texts() -> None:
     """A collector drops an attribute whose type it does not expect."""
     assert {REGISTRY["attributes"][name] for name in names.USAGE.values()} == {"int"}
-    assert REGISTRY["attributes"][names.SCORE_VALUE] == "double"
     assert REGISTRY["attributes"][names.FINISH_REASONS] == "string[]"
 
 
