@@ -163,12 +163,12 @@ class OtelObserver:
         """Follows one commit."""
         if not isinstance(notice, Recorded):
             return
-        seq, signals = self._runs.get(notice.run, (0, None))
-        if signals is None or seq + 1 != notice.seq:
-            signals = self._catch_up(notice.run, seq, notice.seq, signals)
+        seq, follow = self._runs.get(notice.run, (0, None))
+        if follow is None or seq + 1 != notice.seq:
+            follow = self._catch_up(notice.run, seq, notice.seq, follow)
         for event in notice.events:
-            self._export.send(signals.apply(event))
-        self._runs[notice.run] = notice.seq, signals
+            self._export.send(follow.apply(event))
+        self._runs[notice.run] = notice.seq, follow
         if any(isinstance(event, ev.RunStopped) for event in notice.events):
             # A process that drives thousands of runs must not remember them all.
             del self._runs[notice.run]
@@ -179,27 +179,27 @@ class OtelObserver:
         if self._store is not None:
             self._store.close()
 
-    def _catch_up(self, name: str, seq: int, to: int, signals: RunSpans | None) -> RunSpans:
+    def _catch_up(self, name: str, seq: int, to: int, follow: RunSpans | None) -> RunSpans:
         """Reads the commits that were not followed, and sends what may be missing of them."""
         if self._store is None:
             # Opened here because only this thread may use it.
             self._store = self._setup.open_store()
         record = self._setup.record_of(self._store, name)
         content = self._setup.log_content
-        if signals is None:
-            signals = RunSpans(name, content)
+        if follow is None:
+            follow = RunSpans(name, content)
         missed: list[OtelSpan] = []
         killed, last = False, 0.0
         for number, event in record.events(whole=content):
             if seq < number < to:
-                missed += signals.apply(event)
+                missed += follow.apply(event)
                 killed, last = not isinstance(event, ev.RunStopped), event.at
         if seq:
             # Notices were dropped because the queue was full; the journal has them all.
             self._export.send(missed)
         elif killed:
             self._export.send(each for each in missed if each.ended_at >= last - UNSENT_SECONDS)
-        return signals
+        return follow
 
 
 def otel_observer(setup: ObserverSetup, *, endpoint: str | None = None) -> OtelObserver:

@@ -416,29 +416,12 @@ def find_adjudication(text: str, material: Material) -> tuple[Mapping[Any, Any],
         raise Unreadable("it has too many adjudications; write one")
     bodies = "\n".join(text[each.body : each.end] for each in heads)
     alone = _has_only_objects(bodies)
-    own: list[PossibleAnswer] = []
-    problems: list[tuple[JudgeSection, Unreadable]] = []
-    is_quoted = False
-    for section in heads:
-        try:
-            found = _answers_in(text, section, material)
-            here = own_answers(found, material, ADJUDICATION, alone=alone)
-        except Unreadable as error:
-            problems.append((section, error))
-            continue
-        own += here
-        is_quoted = is_quoted or len(found) > len(here)
+    found = [each for section in heads for each in _answers_in(text, section, material)]
+    own = own_answers(found, material, ADJUDICATION, alone=alone)
     if not own:
-        raise problems[0][1] if problems else _no_answer(text, is_quoted=is_quoted)
+        raise _no_answer(text, is_quoted=bool(found))
     answer = sole_answer(own)
-    work_order, end = _work_order(text, sections, answer, material)
-    for section, problem in problems:
-        # The text before the first marker is a draft if the answer follows it, and what follows
-        # the marker of the work order belongs to the work order, whatever it looks like.
-        is_draft = not section.marker and answer.start >= section.end
-        if section.start < end and not is_draft:
-            raise problem
-    return answer.value, work_order
+    return answer.value, _work_order(text, sections, answer, material)
 
 
 def _has_only_objects(text: str) -> bool:
@@ -494,23 +477,21 @@ def _no_answer(text: str, *, is_quoted: bool) -> Unreadable:
 
 def _work_order(
     text: str, sections: Sequence[JudgeSection], answer: PossibleAnswer, material: Material
-) -> tuple[str, int]:
-    """Returns the work order beside an answer, and where the answer's own part ends."""
+) -> str:
+    """Returns the work order beside an answer."""
     orders = [section for section in sections if section.is_work_order]
     after = [section for section in orders if section.start >= answer.end]
     own = (each for each in after[:MOST_LINES] if not _is_quoted(text, each, material))
     if after:
         section = next(own, after[0])
-        return text[section.body :].strip("\r\n"), section.start
+        return text[section.body :].strip("\r\n")
     before = "\n".join(text[each.body : each.end] for each in orders) or text[: answer.start]
     if (orders or _has_entries(before)) and _has_own_lines(before, material):
         raise Unreadable(
             "`=== BILL_OF_WORK ===` comes before `=== ADJUDICATION ===`; write it after"
         )
     rest = _CLOSING_FENCE.sub("", text[answer.end :])
-    if _has_entries(rest):
-        return rest.strip("\r\n"), answer.end
-    return "", len(text)
+    return rest.strip("\r\n") if _has_entries(rest) else ""
 
 
 def _is_quoted(text: str, section: JudgeSection, material: Material) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core.amounts import count
-from signoff.core.one_line import one_line
 from signoff.core.words import FindingStatus
 from signoff.review.pure.artifact import UNNAMED, Location
 from signoff.review.pure.diff import DiffHunk
@@ -29,8 +28,6 @@ from signoff.views.pages.html import (
 
 MOST_LINES = 12
 """Lines of a text that are shown around a quote."""
-LINE, QUOTE = 140, 2_000
-"""Characters of a finding on one line, and of the quote below it."""
 MOST_TEXT = 400_000
 """Characters of an artifact that a page shows as a whole."""
 MOST_FINDINGS = 20
@@ -49,7 +46,7 @@ _CLASSES = {"+": "add", "-": "del", "\\": "soft", "@": "at"}
 def finding_groups(
     history: ReviewHistory, run: str = "", most: int | None = None
 ) -> Iterator[Markup]:
-    """Yields the findings by status, what needs a look first; those that are open in full.
+    """Yields the findings by status, what needs a look first.
 
     `run` is the run whose page this is; of a status with more than `most`, the rest is a link to
     all of them. The report, which is printed and sent on, has no such page and shows all in full.
@@ -65,17 +62,13 @@ def finding_groups(
             continue
         title, groups = status.words.capitalize(), group_equal(found)
         is_open = status is FindingStatus.OPEN
-        # What is settled is a line that unfolds: hundreds of cards would hide what is still open.
-        in_full = is_open or not run
-        cards = [
-            finding_html(history, group, current) if in_full else _finding_line(history, group)
-            for group in groups[:most]
-        ]
+        cards = [finding_html(history, group, current) for group in groups[:most]]
         more = None
         if most is not None and len(groups) > most:
             words = f"All {len(found):,} {title.lower()} findings"
             address = f"{run_path(run, 'findings')}#group-{status.value}"
             more = tag("p", tag("a", words, href=address))
+        # What is settled is folded: hundreds of cards would hide what is still open.
         unfolded = is_open or (not run and (len(groups) <= 20 or status is FindingStatus.DISMISSED))
         place = f"group-{status.value}"
         yield folded(title, f"{len(found):,}", cards, more, open=unfolded, id=place)
@@ -109,27 +102,6 @@ def finding_html(
     parts.append(_equal(history, group, current))
     style = f"card finding s-{finding.severity.key}"
     return tag("article", parts, id=f"f-{finding.id}", class_=style)
-
-
-def _finding_line(history: ReviewHistory, group: Sequence[Finding]) -> Markup:
-    """Returns a finding, or several equal ones, on a line that unfolds to what became of it."""
-    finding = group[0]
-    times = f" ({len(group):,} times)" if len(group) > 1 else ""
-    summary = tag(
-        "summary",
-        tag("span", finding.severity.value, class_=f"badge {finding.severity.key}"),
-        " ",
-        tag("b", finding.constraint),
-        f" {one_line(finding.finding, LINE)}{times}",
-    )
-    parts = [
-        tag("p", cut(finding.finding), class_="what"),
-        None if finding.omission else tag("pre", finding.quote[:QUOTE]),
-        *_decision(history, finding),
-        _path(finding),
-        _equal(history, group, None),
-    ]
-    return tag("details", summary, parts, id=f"f-{finding.id}", class_="line")
 
 
 def _place(history: ReviewHistory, finding: Finding, current: Version | None) -> Markup:

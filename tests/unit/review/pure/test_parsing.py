@@ -382,7 +382,7 @@ def test_a_quoted_work_order_is_not_the_judges() -> None:
 
 
 def test_a_work_order_keeps_whatever_it_contains() -> None:
-    """The text to be replaced may look like a section or like broken JSON."""
-    order = '```\n## ADJUDICATION\n{"status": [}\n=== BILL_OF_WORK ===\n```'
+    """The text to be replaced may look like a section."""
+    order = '```\n## ADJUDICATION\n{"a": 1}\n=== BILL_OF_WORK ===\n{"status": [}\n```'
 
     assert work_order(f"{ASKS_FOR_WORK}\n=== BILL_OF_WORK ===\n{order}") == order
