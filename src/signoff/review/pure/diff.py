@@ -79,8 +79,7 @@ def tie_requests(hunks: Sequence[dict[str, Any]], requests: Sequence[str]) -> li
 
 def answered_by(hunks: Sequence[Mapping[str, Any]]) -> set[str]:
     """Returns the findings that some hunk addresses."""
-    issues = [(hunk["issue"], *hunk.get("also", ())) for hunk in hunks]
-    return {each for some in issues for each in some if each}
+    return {each for hunk in hunks for each in findings_of(hunk)}
 
 
 def word_change_pct(before: str, after: str) -> float:

@@ -14,9 +14,10 @@ of each issue. A name that was not among those it was given is a problem of its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from signoff.core.one_line import one_line
@@ -52,10 +53,14 @@ class ReviewScope:
         ids = [repr(each.id) for each in self.constraints]
         return " and ".join(filter(None, (", ".join(ids[:-1]), ids[-1])))
 
-    @cached_property
-    def rules(self) -> Mapping[str, Severity]:
-        """The severity of each rule, by the name under which the prompt lists it."""
-        return {name: severity for each in self.constraints for name, severity in self._of(each)}
+    @property
+    def rules(self) -> list[str]:
+        """The names under which the prompt lists the rules."""
+        if not self.several:
+            return [rule.id for rule in self.first.rules]
+        # A constraint without rules is itself the rule.
+        full = ([f"{c.id}{SEPARATOR}{r.id}" for r in c.rules] or [c.id] for c in self.constraints)
+        return list(chain.from_iterable(full))
 
     def owner(self, issue: CritiqueIssue) -> str:
         """Returns the id of the constraint that an issue is about; the first one in doubt."""
@@ -76,9 +81,8 @@ class ReviewScope:
     @cached_property
     def severities(self) -> Mapping[str, Severity]:
         """The severity of each rule, by every name that a critic may use for it."""
-        rules = [(each.id, rule) for each in self.constraints for rule in each.rules]
-        full = {f"{name}{SEPARATOR}{rule.id}": rule.default_severity for name, rule in rules}
-        return {**full, **self.rules}
+        own = {(c.id, rule.id): rule.default_severity for c in self.constraints for rule in c.rules}
+        return {name: own.get(rule, DEFAULT_SEVERITY) for name, rule in self._assignments.items()}
 
     def split(
         self, critique: Critique, block_on: Sequence[Severity] = DEFAULT_BLOCK_ON
@@ -152,13 +156,6 @@ class ReviewScope:
             for rule in each.rules
         }
         return {**clear, **full}
-
-    def _of(self, constraint: Constraint) -> Iterator[tuple[str, Severity]]:
-        prefix = f"{constraint.id}{SEPARATOR}" if self.several else ""
-        for rule in constraint.rules:
-            yield f"{prefix}{rule.id}", rule.default_severity
-        if self.several and not constraint.rules:
-            yield constraint.id, DEFAULT_SEVERITY
 
 
 STAYS_RULE = (

@@ -82,7 +82,8 @@ def test_one_constraint_takes_every_issue_as_it_is() -> None:
 
     assert scope.split(whole) == [whole]
     assert scope.unknown_rules(whole) == []
-    assert scope.rules == {"calm": Severity.LOW, "brief": Severity.HIGH}
+    assert scope.rules == ["calm", "brief"]
+    assert (scope.severities["calm"], scope.severities["brief"]) == (Severity.LOW, Severity.HIGH)
 
 
 def test_a_rule_is_the_same_with_its_constraint_in_front() -> None:
