@@ -192,7 +192,7 @@ class ArtifactText:
         """The text as it is, and with links as readers see them."""
         texts = dict.fromkeys([self._text, _LINK.sub(r"\1", self._text)])
         plains = list(dict.fromkeys(plain_text(text) for text in texts))
-        return [form for plain in plains for form in (_Form(plain), _UnmarkedForm(plain))]
+        return [_Form(plain, unmarked=unmarked) for plain in plains for unmarked in (False, True)]
 
 
 @dataclass(frozen=True)
@@ -272,8 +272,9 @@ def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
 class _Form:
     """The words of a plain text, and their lines."""
 
-    def __init__(self, plain: str) -> None:
-        self._plain = plain
+    def __init__(self, plain: str, *, unmarked: bool) -> None:
+        """`unmarked` leaves out the marks of lists, headings and quotations."""
+        self._plain, self._unmarked = plain, unmarked
 
     def spans(self, quote: str) -> list[tuple[int, int]]:
         """Returns the positions of a quote's parts in order; empty if a part is missing."""
@@ -301,7 +302,7 @@ class _Form:
 
     def _split(self, plain: str) -> tuple[str, Mapping[int, LineMark]]:
         """Returns the words of a text, and the marks that are not among them."""
-        return " ".join(plain.split()), {}
+        return split_markers(plain) if self._unmarked else (" ".join(plain.split()), {})
 
     def every(self, quote: str) -> list[tuple[int, int]]:
         """Returns the positions of all passages that a quote can mean, without overlaps."""
@@ -380,13 +381,6 @@ class _Form:
         lengths = (len(self._split(line + "\n")[0]) for line in self._plain.split("\n"))
         # An empty line adds no space between words, and starts where the next line does.
         return list(accumulate((n + 1 if n else 0 for n in lengths), initial=0))[:-1]
-
-
-class _UnmarkedForm(_Form):
-    """A text without the marks of lists, headings and quotations."""
-
-    def _split(self, plain: str) -> tuple[str, Mapping[int, LineMark]]:
-        return split_markers(plain)
 
 
 def context_digests(before: str, after: str) -> str:

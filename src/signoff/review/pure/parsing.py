@@ -414,21 +414,14 @@ def find_adjudication(text: str, material: Material) -> tuple[Mapping[Any, Any],
     heads = [each for each in sections if not each.is_work_order]
     if len(heads) > MOST_ANSWERS:
         raise Unreadable("it has too many adjudications; write one")
-    bodies = "\n".join(text[each.body : each.end] for each in heads)
-    alone = _has_only_objects(bodies)
     found = [each for section in heads for each in _answers_in(text, section, material)]
+    bodies = "\n".join(text[each.body : each.end] for each in heads)
+    alone = is_alone(bodies, object_spans(bodies))
     own = own_answers(found, material, ADJUDICATION, alone=alone)
     if not own:
         raise _no_answer(text, is_quoted=bool(found))
     answer = sole_answer(own)
     return answer.value, _work_order(text, sections, answer, material)
-
-
-def _has_only_objects(text: str) -> bool:
-    try:
-        return is_alone(text, object_spans(text))
-    except Unreadable:
-        return False
 
 
 def _judge_sections(text: str) -> list[JudgeSection]:

@@ -350,11 +350,10 @@ def _quote_in(
     return None
 
 
-def is_unchanged_line(
-    issue: CritiqueIssue, version: ArtifactVersion, base: Mapping[str, str]
-) -> bool:
-    """Whether an issue is about a line that a change did not touch."""
-    return issue.path in base and not _is_on_change(issue, version, base[issue.path])
+def unchanged_line(issue: CritiqueIssue, version: ArtifactVersion, base: Mapping[str, str]) -> str:
+    """Returns why an issue about a line that a change did not touch is set aside, else ""."""
+    is_old = issue.path in base and not _is_on_change(issue, version, base[issue.path])
+    return NOT_CHANGED if is_old else ""
 
 
 def _is_on_change(issue: CritiqueIssue, version: ArtifactVersion, old: str) -> bool:
