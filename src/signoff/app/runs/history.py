@@ -134,21 +134,21 @@ def send_trace(project: Project, run: str | None = None) -> int:
 
     Raises `ConfigError` if the extra is not installed or no collector took the trace.
     """
-    from signoff.views.exports.otel import OtelSpan, all_signals
-    from signoff.views.otel import OtelExport, otlp_exporters
+    from signoff.views.exports.otel import all_spans
+    from signoff.views.otel import OtelExport, otlp_exporter
 
-    signals = all_signals(
+    spans = all_spans(
         stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
     )
-    sending = OtelExport(otlp_exporters(None), report=False)
-    delivered = sending.deliver(signals)
+    sending = OtelExport(otlp_exporter(None), report=False)
+    delivered = sending.deliver(spans)
     sending.close()
     if not delivered:
         raise ConfigError(
             "no collector took the trace; start one, or set OTEL_EXPORTER_OTLP_ENDPOINT to the "
             "address of yours, such as http://localhost:4318"
         )
-    return sum(isinstance(each, OtelSpan) for each in signals)
+    return len(spans)
 
 
 MOST_NAMED = 10

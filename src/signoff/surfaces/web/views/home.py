@@ -15,6 +15,7 @@ from signoff.app.runs.runs import RunFilter, answered_runs, list_page, spending
 from signoff.app.settings.project import Project
 from signoff.core.amounts import money, partial
 from signoff.core.errors import UnknownName
+from signoff.core.one_line import one_line
 from signoff.core.outcome import FINAL, NOT_ENDED, Status
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.runtime.store_port import LedgerTotal, RunRow
@@ -25,7 +26,6 @@ from signoff.views.pages.html import (
     Markup,
     ago,
     moment,
-    one_line,
     run_path,
     scrollable,
     section,
