@@ -35,11 +35,20 @@ from signoff.runtime.journal import GroupWriter, RunJournal, unchanged
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import checked_name, current_folder, fresh_name
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
+from signoff.runtime.ports import (
+    NO_AGENTS,
+    Agent,
+    AgentLimits,
+    Clock,
+    FilePort,
+    Observer,
+    Recorded,
+    SystemClock,
+)
 from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
-from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
+from signoff.runtime.services import AgentGate, Backoff, EngineServices
 from signoff.runtime.store_port import folded_state
 
 # Changes to a run that its user requests when it continues.

@@ -38,13 +38,19 @@ from signoff.core.errors import AgentBadRequest, AgentError, ConfigError, Proble
 from signoff.core.remedies import CheckSetup, PassOption, Resume
 from signoff.documents.python_files import extend_import_path, make_importable
 from signoff.notation import AgentJob, Ask, CompileContext
-from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
+from signoff.runtime.ports import (
+    Agent,
+    AgentLimits,
+    Call,
+    Capabilities,
+    capabilities_for,
+    capabilities_of,
+)
 
 # What only asks agents is imported where it is used: checking a flow asks none, and need not
 # wait for asyncio.
 if TYPE_CHECKING:
     from signoff.agents.auto import Candidate
-    from signoff.runtime.services import AgentLimits
 
 
 PROGRAM_KINDS = frozenset({*PROGRAMS, "command", "check"})
@@ -95,24 +101,23 @@ def build_agent(
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
-    """Returns the concurrency, rate and attempt limits of agents that have some.
-
-    Agents that are programs have a limit even if none is set: each call is a process.
-    """
-    from signoff.runtime.services import AgentLimits
-
+    """Returns the limits of agents that have some."""
     known = known_agents(settings)
-    return {
-        name: AgentLimits(
-            each.concurrency or (PROGRAMS_AT_ONCE if each.kind in PROGRAM_KINDS else None),
-            each.rate.calls if each.rate else None,
-            each.rate.seconds if each.rate else 60.0,
-            attempts=_attempts_in_all(name, known),
-        )
-        for name, each in known.items()
-        if each.kind in PROGRAM_KINDS
-        or (each.concurrency, each.rate, each.retries, each.fallback) != (None,) * 4
-    }
+    found = {name: _limits(name, known) for name in known}
+    return {name: limits for name, limits in found.items() if limits != AgentLimits()}
+
+
+def _limits(name: str, known: Mapping[str, AgentSettings]) -> AgentLimits:
+    own = known[name]
+    limits = own.limits
+    if limits.concurrency is None and own.kind in PROGRAM_KINDS:
+        # Each call is a process.
+        limits = replace(limits, concurrency=PROGRAMS_AT_ONCE)
+    if own.fallback is None:
+        return limits
+    # The gate counts the attempts of those that answer in its place too.
+    attempts = sum(_attempts(known[each]) for each in _fallbacks(name, known))
+    return replace(limits, retries=attempts - 1)
 
 
 class LazyAgent:
@@ -237,14 +242,8 @@ def _attempts(settings: AgentSettings) -> int:
     # Imported here because it brings the engine along, which checking a flow does not need.
     from signoff.runtime.services import Backoff
 
-    return Backoff().attempts if settings.retries is None else settings.retries + 1
-
-
-def _attempts_in_all(name: str, settings: Mapping[str, AgentSettings]) -> int | None:
-    """Returns the attempts of an agent and of all its fallbacks."""
-    if settings[name].retries is None and settings[name].fallback is None:
-        return None
-    return sum(_attempts(settings[each]) for each in _fallbacks(name, settings))
+    retries = settings.limits.retries
+    return Backoff().attempts if retries is None else retries + 1
 
 
 def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:

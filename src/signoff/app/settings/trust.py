@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,16 +28,18 @@ from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust, TrustLine, remember, require, untrusted
 from signoff.notation import YAML_SUFFIXES, CompileContext
+from signoff.runtime.ports import AgentLimits
 
 if TYPE_CHECKING:
     from signoff.app.settings.project import Project
 
 _ALWAYS_HARMLESS = ("log_level", "log_format")
 _PRESENCE = "approvals.presence"
-_HARMLESS = re.compile(
-    r"roles\..+|agents\..+\."
-    r"(model|concurrency|rate|retries|fallback|effort|temperature|max_tokens|timeout|file)"
+_HARMLESS_OF_AGENTS = (
+    *("model", "fallback", "effort", "temperature", "max_tokens", "timeout", "file"),
+    *(each.name for each in fields(AgentLimits)),
 )
+_HARMLESS = re.compile(rf"roles\..+|agents\..+\.({'|'.join(_HARMLESS_OF_AGENTS)})")
 """Settings that need no trust, unless they replace a setting of the user's own file."""
 _HARMLESS_KINDS = frozenset({*WITHOUT_SETTINGS, "scripted"})
 """Kinds of agent that do nothing which they would not do without settings."""

@@ -15,7 +15,6 @@ from signoff.app.settings.agents import (
     pull_model,
     remove_model,
 )
-from signoff.app.settings.config_schema import Rate
 from signoff.app.settings.settings import AgentSettings
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, EffectId, Reply
@@ -26,9 +25,8 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.notation import Ask
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Call, Capabilities, capabilities_of
+from signoff.runtime.ports import AgentLimits, Call, Capabilities, capabilities_of
 from signoff.runtime.result import RunResult
-from signoff.runtime.services import AgentLimits
 from signoff.runtime.sub_agents import Dispatch
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
@@ -91,9 +89,9 @@ def test_only_agents_with_limits_get_limits() -> None:
     limits = agent_limits(
         {
             "free": AgentSettings("x"),
-            "busy": AgentSettings("x", concurrency=2),
-            "slow": AgentSettings("x", rate=Rate(10, 60.0)),
-            "keen": AgentSettings("x", retries=0, fallback="claude"),
+            "busy": AgentSettings("x", AgentLimits(concurrency=2)),
+            "slow": AgentSettings("x", AgentLimits(rate="10/min")),
+            "keen": AgentSettings("x", AgentLimits(retries=0), fallback="claude"),
         }
     )
 
@@ -101,8 +99,8 @@ def test_only_agents_with_limits_get_limits() -> None:
     assert {name: limits.pop(name) for name in programs} == dict.fromkeys(programs, AgentLimits(8))
     assert limits == {
         "busy": AgentLimits(2),
-        "slow": AgentLimits(None, 10, 60.0),
-        "keen": AgentLimits(attempts=1 + 4),
+        "slow": AgentLimits(rate="10/min"),
+        "keen": AgentLimits(retries=1 + 4 - 1),
     }
 
 
@@ -147,7 +145,7 @@ async def run(limits: Limits | None = None, **agents: AgentSettings) -> RunResul
 async def test_a_fallback_answers_after_the_attempts_of_the_agent() -> None:
     """Each attempt is counted, its cost unknown; the answer's own cost is known."""
     result = await run(
-        writer=mine(Busy, retries=1, fallback="other"),
+        writer=mine(Busy, limits=AgentLimits(retries=1), fallback="other"),
         other=mine(Model, price={"in": 2, "out": 4}),
     )
 
@@ -157,7 +155,7 @@ async def test_a_fallback_answers_after_the_attempts_of_the_agent() -> None:
 
 async def test_an_agent_without_retries_fails_at_its_first_error() -> None:
     """Users who pay per call turn retries off."""
-    result = await run(writer=mine(Busy, retries=0))
+    result = await run(writer=mine(Busy, limits=AgentLimits(retries=0)))
 
     assert (result.status, result.spend.calls) == (Status.FAILED, 1)
 
