@@ -146,15 +146,15 @@ class Rate(NamedTuple):
 
 
 UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
-_RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
+RATE = rf"(?i)^\s*([1-9][0-9]*)\s*/\s*({'|'.join(UNITS)})\s*$"
 
 
 def parse_rate(text: str) -> Rate:
     """Parses a rate such as `10/min`; raises ValueError if it is not one."""
-    match = _RATE.fullmatch(text.lower())
-    if match is None or match[2] not in UNITS or int(match[1]) < 1:
+    match = re.match(RATE, text)
+    if match is None:
         raise ValueError(text)
-    return Rate(int(match[1]), UNITS[match[2]])
+    return Rate(int(match[1]), UNITS[match[2].lower()])
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class AgentLimits:
     """Concurrent calls."""
     rate: str | None = field(
         default=None,
-        metadata={"check": parse_rate, "description": f'as in "10/min"; units: {", ".join(UNITS)}'},
+        metadata={"pattern": RATE, "description": f'as in "10/min"; units: {", ".join(UNITS)}'},
     )
     """Calls started within some time."""
     retries: int | None = field(

@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from functools import partial
-from typing import Annotated, Any, Literal, Self, get_type_hints
+from typing import Any, Literal, Self, get_type_hints
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -37,28 +35,13 @@ VERSION = 1
 PRICE = "dollars per million tokens, as in {in: 3, out: 15}"
 
 
-def _limits() -> dict[str, Any]:
-    """Returns a field for each limit that agents can have."""
-    hints = get_type_hints(AgentLimits)
-    found: dict[str, Any] = {}
-    for each in fields(AgentLimits):
-        options = dict(each.metadata)
-        check = options.pop("check", None)
-        form = hints[each.name]
-        if check is not None:
-            # The text is stored as it was written: what is read from it is the gate's business.
-            form = Annotated[form, AfterValidator(partial(_checked, check))]
-        found[each.name] = (form, Field(None, **options))
-    return found
+_TYPES = get_type_hints(AgentLimits)
+_LIMITS: dict[str, Any] = {
+    each.name: (_TYPES[each.name], Field(None, **each.metadata)) for each in fields(AgentLimits)
+}
 
 
-def _checked(check: Callable[[Any], Any], value: Any) -> Any:
-    if value is not None:
-        check(value)
-    return value
-
-
-class AgentSection(create_model("AgentLimits", **_limits())):  # type: ignore[misc]  # made above
+class AgentSection(create_model("AgentLimits", **_LIMITS)):  # type: ignore[misc]  # made above
     """One agent; options that are not listed here are passed to its kind unchanged."""
 
     model_config = ConfigDict(extra="allow")
