@@ -297,8 +297,6 @@ class Notation:
     the options of its command, for surfaces other than the command line."""
     review_options: tuple[NotationOption, ...] = ()
     """The options that `review` takes."""
-    definition_files: tuple[str, ...] = ()
-    """Files of a run directory that show the definition as the run was started with."""
     schemas: str = ""
     """`package:folder` of JSON schemas for editors."""
     templates: str = ""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import shutil
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -38,13 +36,11 @@ from signoff.core import errors as er
 from signoff.core.amounts import count
 from signoff.core.outcome import Status
 from signoff.core.remedies import CheckSetup, InitProject, ShowSettings, StartWorker, TrustProject
+from signoff.documents.discovery import Discovery
 from signoff.documents.python_files import make_importable
 from signoff.notation import CompileContext
 from signoff.runtime.ports import Capabilities, capabilities_of
 from signoff.runtime.store_port import Store
-
-FREE_BYTES = 500_000_000
-"""Free space below which a long run is at risk."""
 
 CLOCK_SECONDS = 5.0
 """How far this machine's clock may be off: due times and deadlines are read on it."""
@@ -116,41 +112,34 @@ def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = N
 
 
 def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:
-    detail = f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    yield Check("python", sys.version_info >= (3, 11), detail, "use Python 3.11 or newer")
+    yield Check("python", True, f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}")
     try:
         home = find_home(cwd, environment)
-    except er.SignoffError as error:
-        yield Check("project", False, str(error), next_command(InitProject()))
-        return
-    settings = None
-    try:
         settings = load_settings(home, environment)
-        yield Check("settings", True, "read without problems")
-    except er.ConfigError as error:
+    except er.SignoffError as error:
+        # They say what else there is to look at.
         first, *others = str(error).splitlines()
         more = f" (and {len(others)} more)" if others else ""
         yield Check("settings", False, first + more, "fix the file")
-    if home is not None and settings is not None:
-        try:
+        return
+    yield Check("settings", True, "read without problems")
+    try:
+        if home is not None:
             check_trust(home, settings)
-        except er.NotTrusted as error:
-            # Nothing that they name is started, imported or asked.
-            lines = f"{error.count} lines need it, such as {error.lines[0]}"
-            detail = f"{error.home} is not trusted: {lines}"
-            yield Check("trust", False, detail, next_command(TrustProject()))
-            return
+    except er.NotTrusted as error:
+        # Nothing that they name is started, imported or asked.
+        lines = f"{error.count} lines need it, such as {error.lines[0]}"
+        detail = f"{error.home} is not trusted: {lines}"
+        yield Check("trust", False, detail, next_command(TrustProject()))
+        return
     # What is cheap and most likely wrong comes first; agents are asked last, since that takes
     # seconds.
-    yield from _folders(cwd, home)
+    yield _folder(cwd, home)
     if home is not None:
         make_importable([home.root])
-        if settings is not None:
-            yield from _database(home, settings)
-    configured = settings.agents if settings is not None else {}
-    yield from _agents(configured, look(configured))
-    if settings is not None:
-        yield from _names(settings, home.root if home else cwd)
+        yield from _database(home, settings)
+    yield from _agents(settings.agents, look(settings.agents))
+    yield from _names(settings, home.root if home else cwd)
     yield from _variables(environment)
 
 
@@ -173,19 +162,14 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Check]:
         yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
 
 
-def _folders(cwd: Path, home: Home | None) -> Iterator[Check]:
+def _folder(cwd: Path, home: Home | None) -> Check:
     folder = cwd if home is None else home.path
-    can_write = os.access(folder, os.W_OK | os.X_OK)
-    remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
-    if not can_write:
-        yield Check("project", False, f"{folder} is not writable", ELSEWHERE)
-    elif home is None:
-        yield Check("project", False, "no .signoff/ here or above", remedy, needed=False)
-    else:
-        yield Check("project", True, str(folder))
-        free = shutil.disk_usage(folder).free
-        detail, is_full = f"{free / 1e9:.1f} GB free", free < FREE_BYTES / 50
-        yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=is_full)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Check("project", False, f"{folder} is not writable", ELSEWHERE)
+    if home is None:
+        remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
+        return Check("project", False, "no .signoff/ here or above", remedy, needed=False)
+    return Check("project", True, str(folder))
 
 
 def _database(home: Home, settings: Settings) -> Iterator[Check]:
@@ -263,10 +247,6 @@ def _agents(
         yield Check(name, health.ready, detail, remedy, False, can, named, wanted)
 
 
-Checked = tuple[str, Sequence[str]]
-"""The name of a workflow that could be run, and warnings for its author."""
-
-
 @dataclass(frozen=True)
 class ValidationResult:
     """The result of checking one target, the settings or a workflow that discovery found."""
@@ -311,20 +291,36 @@ def validate(
         return [ValidationResult("settings", None, tuple(problems))]
     # Files that only a run needs may be missing: authors check a flow long before they have a goal.
     context = compile_context(home, settings, options, cwd=cwd, check_only=True)
-    own = list(_check_settings(home, settings, environment))
 
-    def start_plan(found: Target) -> StartPlan:
-        return StartPlan(found, {}, settings.limits, None, home, settings)
+    def check(target: str, find: Callable[[], Target]) -> ValidationResult:
+        try:
+            planned = StartPlan(find(), {}, settings.limits, None, home, settings)
+            planned.replacements(agents or {})
+            dry_run = planned.dry_run()
+        except er.InvalidWorkflow as error:
+            return ValidationResult(target, None, tuple(error.problems))
+        except er.UsageError as error:
+            return ValidationResult(target, None, (er.Problem(target, str(error)),))
+        workflow, about_files = planned.target.workflow, dry_run.warnings if dry_run else ()
+        return ValidationResult(target, workflow.name, warnings=(*workflow.warnings, *about_files))
 
-    if not targets:
-        return [*own, *_check_all(settings, context, start_plan)]
+    found = {each: partial(resolve, each, cwd, context, settings.workflows) for each in targets}
+    # What several workflows use is reported once.
+    problems: dict[er.Problem, None] = {}
+    for each in () if targets else _discoveries(context, settings):
+        found |= {str(one.path): partial(Target, one.workflow, str(one.path)) for one in each.found}
+        problems |= dict.fromkeys(each.problems)
+    checked = [check(name, find) for name, find in found.items()]
+    if problems:
+        checked.append(ValidationResult("discovery", None, tuple(problems)))
+    return [*_check_settings(home, settings, environment), *checked]
 
-    def check(target: str) -> Checked:
-        planned = start_plan(resolve(target, cwd, context, settings.workflows))
-        planned.replacements(agents or {})
-        return _check_files(planned)
 
-    return [*own, *(_result(target, partial(check, target)) for target in targets)]
+def _discoveries(context: CompileContext, settings: Settings) -> Iterator[Discovery]:
+    yield discover(context, settings.workflows)
+    for each in plugins.notations():
+        if each.discover:
+            yield plugins.load(each.discover)(context)
 
 
 def _check_settings(
@@ -344,42 +340,3 @@ def _check_settings(
     )
     if problems or warnings:
         yield ValidationResult("settings", None, problems, warnings)
-
-
-def _result(target: str, check: Callable[[], Checked]) -> ValidationResult:
-    try:
-        name, warnings = check()
-    except er.InvalidWorkflow as error:
-        return ValidationResult(target, None, tuple(error.problems))
-    except er.UsageError as error:
-        return ValidationResult(target, None, (er.Problem(target, str(error)),))
-    return ValidationResult(target, name, warnings=tuple(warnings))
-
-
-def _check_files(planned: StartPlan) -> Checked:
-    """Returns what is odd about a workflow and the files that a run of it would read."""
-    workflow, dry_run = planned.target.workflow, planned.dry_run()
-    about_files = dry_run.warnings if dry_run is not None else ()
-    return workflow.name, (*workflow.warnings, *about_files)
-
-
-def _check_all(
-    settings: Settings, context: CompileContext, start_plan: Callable[[Target], StartPlan]
-) -> list[ValidationResult]:
-    everything = [discover(context, settings.workflows)]
-    everything += [
-        plugins.load(each.discover)(context) for each in plugins.notations() if each.discover
-    ]
-    checked = [
-        _result(
-            str(found.path),
-            partial(_check_files, start_plan(Target(found.workflow, str(found.path)))),
-        )
-        for discovery in everything
-        for found in discovery.found
-    ]
-    # What several workflows use is reported once.
-    problems = dict.fromkeys(each for discovery in everything for each in discovery.problems)
-    if problems:
-        checked.append(ValidationResult("discovery", None, tuple(problems)))
-    return checked

@@ -156,9 +156,7 @@ class Project:
         check_stored_target(self.home, self.settings, row.target)
         try:
             return self._resolved(row.target, self.home.root, row)
-        except er.InvalidWorkflow as error:
-            raise self._with_stored_files(error, row) from error
-        except er.NotTrusted:
+        except (er.InvalidWorkflow, er.NotTrusted):
             raise
         except er.UsageError as error:
             raise er.UsageError(
@@ -186,20 +184,6 @@ class Project:
     def layout(self, row: RunRow) -> Layout:
         """Returns how a run is shown as files."""
         return _layout_of(json.loads(self.store.description(row.id)).get("notation", ""))
-
-    def _with_stored_files(self, error: er.InvalidWorkflow, row: RunRow) -> er.InvalidWorkflow:
-        """Returns the error with the location of the files that the run was started with."""
-        notation, folder = self.notation_of(row), self.folder(row.name)
-        names = notation.definition_files if notation is not None else ()
-        stored = [name for name in names if (folder / name).exists()]
-        if not stored:
-            return error
-        what = f"has {' and '.join(stored)} as they were when the run started"
-        problems = [
-            *error.problems,
-            er.Problem(str(folder), what, "copy what is missing from there"),
-        ]
-        return er.InvalidWorkflow(error.name, problems)
 
     def run(self, name: str | None = None) -> RunRow:
         """Returns a run by name, or the latest one."""

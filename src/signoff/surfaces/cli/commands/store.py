@@ -92,9 +92,8 @@ def _report_moved(out: Output, run: MovedRun) -> None:
         return
     size = f"{count(run.commits, 'commit')}, {count(run.requests, 'request')}"
     out.line(f"moved {run.name}: {size}, digest {run.digest[:SHORT]}")
-    for old, new in run.pending:
-        before = f"request #{old}" if old is not None else "a pending request"
-        out.line(f"  {before} is #{new} there")
+    if run.pending:
+        out.line(f"  pending there: {', '.join(f'#{each}' for each in run.pending)}")
 
 
 @command.command(cls=CliCommand)

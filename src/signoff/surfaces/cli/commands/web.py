@@ -292,7 +292,7 @@ def verify(run: str | None, keys: Path | None, out: Output) -> None:
     changed.
     """
     with open_here() as project:
-        from signoff.app.people.signatures import check_approvals
+        from signoff.app.people.passkeys import check_approvals
 
         checks = check_approvals(project, run, keys)
     if out.as_json:
