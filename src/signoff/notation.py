@@ -275,9 +275,6 @@ class Notation:
     what is wrong with the rest. Compiles everything, for validation."""
     options: tuple[NotationOption, ...] = ()
     settings: SettingsSection | None = None
-    agents: str = ""
-    """`(CompileContext) -> Mapping[str, Agent]`: agents as the notation's own settings configure
-    them, by name, where that differs from the settings of the agent."""
     layout: str = ""
     """A class of run directory layouts; empty for the plain one."""
     report: str = ""

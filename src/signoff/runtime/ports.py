@@ -237,8 +237,6 @@ class Capabilities:
     """A critique is about all files at once, in the project that they belong to."""
     needs_agents: bool = False
     """It passes requests on, and its factory takes the other agents as `agents`."""
-    local_health: bool = False
-    """Its health depends on nothing but local files, so checking a plan checks it too."""
     path_options: tuple[str, ...] = ()
     """Its options that name files. Relative paths in the settings start at the project's
     folder, or next to the user's settings file, wherever a command is used."""

@@ -185,14 +185,12 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
         case [item]:
             return item
         case []:
-            raise er.UsageError(
-                f"run {row.name!r} has no pending requests{_other_requests(project)}"
-            )
+            raise er.UsageError(f"run {row.name!r} has no pending requests", remedy=ShowInbox())
         case several:
-            shown = ((each, title_of(form_of(project, each))) for each in several[:8])
-            listed = ", ".join(f"#{each.id} {title or each.prompt[:40]!r}" for each, title in shown)
+            listed = ", ".join(f"#{each.id}" for each in several[:8])
             raise er.UsageError(
-                f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
+                f"run {row.name!r} has {len(several)} pending requests; name one: {listed}",
+                remedy=ShowInbox(run=row.name),
             )
 
 
@@ -340,14 +338,6 @@ def _check_file(project: Project, files: RunFiles, item: InboxItem, form: dict[s
             f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
             "restore it, or reject the request so that the run creates it again"
         )
-
-
-def _other_requests(project: Project) -> str:
-    others = project.store.items()[:8]
-    if not others:
-        return ""
-    listed = ", ".join(f"#{item.id} ({item.run})" for item in others)
-    return f"; pending in other runs: {listed}"
 
 
 # A worker that has the token of its run in its environment can take and submit the work of that

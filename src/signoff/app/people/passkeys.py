@@ -283,7 +283,7 @@ def prove(
 def registration_options(file: Path, secret: str, name: str, rp_id: str) -> dict[str, Any]:
     """Returns what a browser needs to create a passkey; the secret is that of its link."""
     webauthn = _library()
-    from webauthn.helpers import structs
+    from webauthn.helpers import options_to_json_dict, structs
 
     options = webauthn.generate_registration_options(
         rp_id=rp_id,
@@ -298,8 +298,7 @@ def registration_options(file: Path, secret: str, name: str, rp_id: str) -> dict
         ),
         exclude_credentials=_descriptors(_active(file, rp_id)),
     )
-    parsed: dict[str, Any] = json.loads(webauthn.options_to_json(options))
-    return parsed
+    return dict(options_to_json_dict(options))
 
 
 def created_passkey(secret: str, name: str, owner: str, created: Proof, at: float) -> Passkey:
@@ -447,7 +446,7 @@ def _active(file: Path, rp_id: str) -> list[Passkey]:
 def _request_options(challenge: bytes, rp_id: str, allowed: Iterable[Passkey]) -> dict[str, Any]:
     """Returns what a browser needs to have something signed by one of these passkeys."""
     webauthn = _library()
-    from webauthn.helpers import structs
+    from webauthn.helpers import options_to_json_dict, structs
 
     options = webauthn.generate_authentication_options(
         rp_id=rp_id,
@@ -456,8 +455,7 @@ def _request_options(challenge: bytes, rp_id: str, allowed: Iterable[Passkey]) -
         allow_credentials=_descriptors(allowed),
         user_verification=structs.UserVerificationRequirement.REQUIRED,
     )
-    parsed: dict[str, Any] = json.loads(webauthn.options_to_json(options))
-    return parsed
+    return dict(options_to_json_dict(options))
 
 
 def _origin(sent: Proof) -> str:

@@ -19,7 +19,7 @@ from signoff.app.runs.runs import current_row, list_runs
 from signoff.app.settings.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.core.errors import ConfigError, UnknownName, UsageError
+from signoff.core.errors import UnknownName, UsageError
 from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.remedies import ShowRun
@@ -127,28 +127,6 @@ def export(project: Project, format_name: str, run: str | None = None) -> Iterat
     return found.write(
         stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
     )
-
-
-def send_trace(project: Project, run: str | None = None) -> int:
-    """Sends the trace of a run to the collector of the `OTEL_` variables; returns its spans.
-
-    Raises `ConfigError` if the extra is not installed or no collector took the trace.
-    """
-    from signoff.views.exports.otel import OtelSpan, all_signals
-    from signoff.views.otel import OtelExport, otlp_exporters
-
-    signals = all_signals(
-        stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
-    )
-    sending = OtelExport(otlp_exporters(None), report=False)
-    delivered = sending.deliver(signals)
-    sending.close()
-    if not delivered:
-        raise ConfigError(
-            "no collector took the trace; start one, or set OTEL_EXPORTER_OTLP_ENDPOINT to the "
-            "address of yours, such as http://localhost:4318"
-        )
-    return sum(isinstance(each, OtelSpan) for each in signals)
 
 
 MOST_NAMED = 10

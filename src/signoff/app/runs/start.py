@@ -237,15 +237,7 @@ def plan(
     # Whoever starts the run pays for it, so their limits go before those of the workflow's author.
     own_limits = command_line_limits(settings)
     limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
-    warnings = tuple(
-        map(
-            str,
-            (
-                *agent_checks.unknown_kinds(settings),
-                *agent_checks.unusable_files(settings, home.root),
-            ),
-        )
-    )
+    warnings = tuple(map(str, agent_checks.unknown_kinds(settings)))
     return StartPlan(found, values, limits, own_limits, home, settings, warnings)
 
 
@@ -255,16 +247,14 @@ def plan_again(
     run: str,
     params: Mapping[str, Any],
     *,
-    name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-    agent: str = "",
+    **others: Any,
 ) -> StartPlan:
     """Plans a new run with the target, parameters, options, agents and limits of another one.
 
-    What the caller names wins.
+    What the caller names wins. The `others` are as in `plan`.
     """
-
     with open_project(cwd, environment) as project:
         row, root = project.run(run), project.home.root
         if not row.target:
@@ -283,11 +273,10 @@ def plan_again(
         environment,
         row.target,
         params,
-        name=name,
         command_line={**limits, **(command_line or {})},
         options={**stored, **targets.portable_options(options or {}, cwd, root)},
-        agent=agent,
         earlier=state.params,
+        **others,
     )
     return replace(planned, switch=dict(state.stand_ins))
 

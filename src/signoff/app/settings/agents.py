@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.base import Health, health_of, models_of, option_names
+from signoff.agents.base import Health, health_of, option_names
 from signoff.agents.kinds import (
     AUTO,
     DEFAULT_AGENT,
@@ -24,20 +24,17 @@ from signoff.agents.kinds import (
     missing_key,
 )
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
-from signoff.app.settings.home import expected_home
 from signoff.app.settings.settings import (
     AgentSettings,
     Settings,
-    load_settings,
     origin_of,
     unknown_option_problems,
 )
-from signoff.app.settings.trust import check_trust
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.errors import AgentBadRequest, AgentError, ConfigError, Problem, UnknownName
+from signoff.core.errors import AgentBadRequest, ConfigError, Problem
 from signoff.core.remedies import CheckSetup, PassOption, Resume
 from signoff.documents.python_files import extend_import_path, make_importable
-from signoff.notation import AgentJob, Ask, CompileContext
+from signoff.notation import AgentJob, Ask
 from signoff.runtime.ports import (
     Agent,
     AgentLimits,
@@ -148,10 +145,6 @@ class LazyAgent:
     async def health(self) -> Health:
         """Returns the agent's health."""
         return self.known_health or await health_of(self._build())
-
-    async def models(self) -> list[str]:
-        """Lists the agent's models."""
-        return await models_of(self._build())
 
     def _build(self) -> Agent:
         if self._agent is None:
@@ -271,23 +264,14 @@ def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
     return dict(zip(agents, asyncio.run(check()), strict=True))
 
 
-def unknown_kinds(settings: Settings) -> list[Problem]:
-    """Returns a problem for each agent of an unknown kind, with the line of its setting."""
-    own = {
-        name: agent.kind
-        for name, agent in settings.agents.items()
-        if ":" not in agent.kind and agent.kind not in plugins.AGENT_KINDS
-    }
-    if not own:
-        # Installed packages are searched only if a kind is not built in, because that is slow.
-        return []
-    kinds = plugins.paths("agents")
-    listed = f"kinds: {', '.join(sorted(kinds))}; or package.module:factory"
-    return [
-        Problem(_agent_origin(settings, name), f"agents.{name}: unknown kind {kind!r}", listed)
-        for name, kind in own.items()
-        if kind not in kinds
-    ]
+def unknown_kinds(settings: Settings) -> Iterator[Problem]:
+    """Yields a problem for each agent of an unknown kind, with the line of its setting."""
+    for name, agent in settings.agents.items():
+        if ":" not in agent.kind and plugins.path_of("agents", agent.kind) is None:
+            what = f"agents.{name}: unknown kind {agent.kind!r}"
+            kinds = ", ".join(sorted(plugins.paths("agents")))
+            listed = f"kinds: {kinds}; or package.module:factory"
+            yield Problem(_agent_origin(settings, name), what, listed)
 
 
 def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
@@ -306,23 +290,6 @@ def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterato
         )
         if places and not any(map(shutil.which, places)):
             yield f"{origin}: agents.{name} runs {program}, which is not on PATH"
-
-
-def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
-    """Yields a problem for each agent whose own files are missing or invalid, with its line."""
-    for name, agent in settings.agents.items():
-        factory = known_factory(name, agent, root)
-        can = capabilities_of(factory)
-        if factory is None or not can.local_health:
-            continue
-        import asyncio
-
-        try:
-            health = asyncio.run(health_of(factory(**agent.located(can.path_options))))
-        except TypeError as error:
-            health = Health(False, f"agents.{name}: {error}")
-        if not health.ready:
-            yield Problem(_agent_origin(settings, name, "file"), health.detail)
 
 
 def unknown_options(settings: Settings, root: Path) -> Iterator[Problem]:
@@ -363,7 +330,9 @@ def roles_without_agent(settings: Settings) -> list[Problem]:
 def import_errors(settings: Settings, root: Path) -> Iterator[str]:
     """Yields an error for each agent whose own code cannot be imported."""
     for name, agent in settings.agents.items():
-        key, code = _code(agent)
+        # Only a check's `function` is Python code; other kinds may use that option differently.
+        key = "function" if agent.kind == "check" and "function" in agent.options else "kind"
+        code = str(agent.options.get(key, agent.kind))
         if ":" not in code:
             continue
         make_importable([root])
@@ -372,17 +341,6 @@ def import_errors(settings: Settings, root: Path) -> Iterator[str]:
             plugins.load(code)
         except Exception as error:  # noqa: BLE001  # the user's module may raise anything
             yield f"{_agent_origin(settings, name, key)}: agents.{name}: {error}"
-
-
-def _code(agent: AgentSettings) -> tuple[str, str]:
-    """Returns the setting that names the user's own code, and its value."""
-    function = agent.options.get("function")
-    import_path = plugins.AGENT_KINDS.get(agent.kind)
-    if not isinstance(function, str) or import_path is None:
-        return "kind", agent.kind
-    # Only a check's `function` is Python code; other kinds may use that option differently.
-    is_check = capabilities_of(plugins.load(import_path)).deterministic
-    return ("function", function) if is_check else ("kind", agent.kind)
 
 
 def _agent_origin(settings: Settings, agent: str, key: str = "kind") -> str:
@@ -514,26 +472,6 @@ def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
     """Returns every model of the catalog, with its state on this machine."""
     cache = model_cache(environment)
     return [_listed(each, cache) for each in cache.catalog.values()]
-
-
-async def list_server_models(name: str, start: Path, environment: Mapping[str, str]) -> list[str]:
-    """Returns the models that an agent of the project lists, such as those of its server."""
-    home = expected_home(start, environment)
-    settings = load_settings(home, environment)
-    check_trust(home, settings)
-    agents: dict[str, Agent] = {**build_agents(settings.agents)}
-    if name not in agents:
-        raise UnknownName("agent", name, agents)
-    context = CompileContext(home.root, home.path, settings=settings.sections)
-    for notation in plugins.notations():
-        if notation.agents:
-            agents |= plugins.load(notation.agents)(context)
-    try:
-        return await models_of(agents[name])
-    except AgentError as error:
-        if hint := (await health_of(agents[name])).remedy:
-            error.args = (f"{error}; {hint}",)
-        raise
 
 
 async def pull_model(

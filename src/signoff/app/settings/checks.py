@@ -287,8 +287,8 @@ def validate(
         settings = load_settings(home, environment)
         check_trust(home, settings)
     except er.ConfigError as error:
-        problems = (er.Problem("settings", line) for line in str(error).splitlines())
-        return [ValidationResult("settings", None, tuple(problems))]
+        lines = tuple(er.Problem("settings", line) for line in str(error).splitlines())
+        return [ValidationResult("settings", None, lines)]
     # Files that only a run needs may be missing: authors check a flow long before they have a goal.
     context = compile_context(home, settings, options, cwd=cwd, check_only=True)
 
@@ -330,7 +330,6 @@ def _check_settings(
     problems = (
         *agent_checks.unknown_kinds(settings),
         *agent_checks.unknown_options(settings, home.root),
-        *agent_checks.unusable_files(settings, home.root),
         *agent_checks.roles_without_agent(settings),
         *observer_problems(settings, home.root),
     )

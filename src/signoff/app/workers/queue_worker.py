@@ -143,21 +143,21 @@ class QueueWorker:
         """Claims runs for the free slots, and begins to drive them."""
         if self._free_slots <= 0:
             return
-        self._list_again(engine)
-        is_due = self._may_claim()
+        # Others may have removed this worker from the list while its machine slept: by the wall
+        # clock, since they did not stop.
+        before, self._claimed_at = self._claimed_at, self._project.clock.now()
+        if self._claimed_at - before >= FORGOTTEN_SECONDS:
+            engine.register(self._slots, self._capabilities.names)
+        # With a dispatcher, runs are looked for in the store only now and then.
+        now = asyncio.get_running_loop().time()
+        is_due = self._dispatcher is None or now - self._swept_at >= self._sweep_seconds
         if is_due:
+            self._swept_at = now
             self._start_claimed(engine)
         if self._free_slots and await self._learned():
             engine.register(self._slots, self._capabilities.names)
             if is_due:
                 self._start_claimed(engine)
-
-    def _list_again(self, engine: Engine) -> None:
-        """Lists this worker again if it was paused for so long that others may have removed it."""
-        # By the wall clock: others do not stop while this machine sleeps.
-        before, self._claimed_at = self._claimed_at, self._project.clock.now()
-        if self._claimed_at - before >= FORGOTTEN_SECONDS:
-            engine.register(self._slots, self._capabilities.names)
 
     @property
     def _free_slots(self) -> int:
@@ -169,14 +169,6 @@ class QueueWorker:
         for row in engine.claim(self._capabilities.names, self._free_slots):
             driving = self._drive(engine, row, after=self._tasks.get(row.name))
             self._tasks[row.name] = asyncio.create_task(driving)
-
-    def _may_claim(self) -> bool:
-        """Tells whether to look for runs in the store; with a dispatcher, only now and then."""
-        now = asyncio.get_running_loop().time()
-        if self._dispatcher is not None and now - self._swept_at < self._sweep_seconds:
-            return False
-        self._swept_at = now
-        return True
 
     async def _learned(self) -> bool:
         """Checks the agents that runs need; tells whether this worker can do more now."""
@@ -201,14 +193,9 @@ class QueueWorker:
             if signal.is_live():
                 # Every worker hears of every run. When many arrive, one look for several is enough.
                 await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
-        self._reap()
-
-    def _reap(self) -> bool:
-        """Forgets the runs that have come to rest; raises what ended a worker's ability to work."""
-        done = [name for name, task in self._tasks.items() if task.done()]
-        for name in done:
+        for name in [name for name, task in self._tasks.items() if task.done()]:
+            # Raises what ended this worker's ability to work.
             self._tasks.pop(name).result()
-        return bool(done)
 
     # For a dispatcher
 
@@ -306,7 +293,15 @@ class QueueWorker:
 
     async def _drive_once(self, engine: Engine, row: RunRow, token: DispatchToken | None) -> None:
         try:
-            self._refuse_deadly(row)
+            # A run that ends every process that touches it would otherwise take one worker after
+            # the other with it.
+            is_lost = row.status is Status.RUNNING
+            if is_lost and lost_workers(self._project.store, row) >= MOST_LOST:
+                raise er.HandlerFailed(
+                    f"{MOST_LOST} processes ended while they drove this run, at the same place; "
+                    "fix what ends them, then resume it",
+                    remedy=Resume(row.name),
+                )
             workflow = prepare(self._project, row, None, self._warn)
             result = await engine.resume(row.name, workflow, token=token)
             if token is None and self._dispatcher is not None and result.due_at is not None:
@@ -335,19 +330,6 @@ class QueueWorker:
         # If another process drives it by now, what becomes of it is decided there.
         with suppress(er.LeaseLost, er.RunBusy):
             await engine.fail(row.name, error)
-
-    def _refuse_deadly(self, row: RunRow) -> None:
-        """Raises if a run has ended one worker after the other."""
-        if row.status is Status.RUNNING:
-            # A run that ends every process that touches it would otherwise take one worker after
-            # the other with it.
-            lost = lost_workers(self._project.store, row)
-            if lost >= MOST_LOST:
-                raise er.HandlerFailed(
-                    f"{lost} processes ended while they drove this run, at the same place; fix "
-                    "what ends them, then resume it",
-                    remedy=Resume(row.name),
-                )
 
     async def _hand_back(self, engine: Engine) -> None:
         """Stops the runs that are left; each is queued again, with all that it has recorded."""

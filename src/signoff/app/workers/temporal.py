@@ -114,7 +114,9 @@ class TemporalDispatcher:
             try:
                 asyncio.run(self._work(drive_here, needs, slots, stop))
             except Exception as error:  # noqa: BLE001  # it is raised where this is awaited
-                problem = error if isinstance(error, SignoffError) else self._failed(error)
+                # A client that gave up: its namespace is gone, for example.
+                lost = DispatcherUnavailable(f"Temporal at {self._address} failed: {error}")
+                problem = error if isinstance(error, SignoffError) else lost
                 with suppress(RuntimeError):
                     engine_loop.call_soon_threadsafe(_fail, failed, problem)
 
@@ -182,12 +184,6 @@ class TemporalDispatcher:
                 f"cannot reach Temporal at {self._address}: {str(error) or 'no answer'}; runs stay "
                 "queued, and workers find them more slowly"
             ) from error
-
-    def _failed(self, error: Exception) -> DispatcherUnavailable:
-        """Returns the error for a client that gave up: its namespace is gone, for example."""
-        failed = DispatcherUnavailable(f"Temporal at {self._address} failed: {error}")
-        failed.__cause__ = error
-        return failed
 
     @property
     def _prefix(self) -> str:

@@ -473,3 +473,19 @@ async def test_an_unknown_or_wrong_correction_is_refused(failed: Project) -> Non
             await resume(failed, "one", params=params)
 
     assert failed.run("one").head == head
+
+
+async def test_a_deleted_constraint_can_be_copied_from_the_run(project: Project) -> None:
+    """A run that waited for weeks must not be lost with a deleted file."""
+    root = project.home.root
+    (root / "clear.yaml").write_text("summary: It is clear.\n")
+    (root / "sea.yaml").write_text(SEA)
+    await start(project, project.find("sea.yaml"), {}, name="sea")
+    (root / "clear.yaml").unlink()
+
+    with pytest.raises(er.InvalidWorkflow, match=r"clear"):
+        await resume(project, "sea")
+
+    stored = root / ".signoff/runs/sea/constraints/clear.yaml"
+    (root / "clear.yaml").write_bytes(stored.read_bytes())
+    assert (await resume(project, "sea")).status is Status.WAITING

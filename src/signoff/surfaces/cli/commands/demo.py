@@ -18,7 +18,6 @@ from signoff.app.settings.agents import (
     DEFAULT,
     can_run_models,
     list_models,
-    list_server_models,
     pull_model,
     remove_model,
 )
@@ -214,7 +213,6 @@ def models_command() -> None:
 
     Examples:
       signoff models list
-      signoff models list --agent ollama
       signoff models pull
       signoff models rm smollm2-135m
 
@@ -224,31 +222,15 @@ def models_command() -> None:
 
 
 @models_command.command("list")
-@click.option("--agent", metavar="AGENT",
-              help="List the models of this agent instead, such as those of an Ollama server.",
-)  # fmt: skip
 @output_options
-def list_(agent: str | None, out: Output) -> None:
+def list_(out: Output) -> None:
     """List the available models and which ones are installed."""
-    if agent is not None:
-        _list_server(agent, out)
-        return
     models = list_models(os.environ)
     if out.as_json:
         out.json([asdict(model) for model in models])
         return
     rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
     out.table(("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS"), rows, {"STATE": _STYLES})
-
-
-def _list_server(agent: str, out: Output) -> None:
-    names = asyncio.run(list_server_models(agent, Path.cwd(), os.environ))
-    if out.as_json:
-        out.json([{"agent": agent, "name": name} for name in names])
-    elif names:
-        out.table(("MODEL",), [(name,) for name in names])
-    else:
-        out.note(f"{agent} lists no models")
 
 
 @models_command.command()
