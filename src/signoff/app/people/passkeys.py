@@ -35,12 +35,7 @@ from signoff.core.digest import SHORT, digest
 from signoff.core.events import EffectFinished
 from signoff.core.remedies import AddPasskey, Install, SignOnPage
 from signoff.core.requests import ItemState, approves, needs_presence
-from signoff.documents.regular_files import (
-    file_lock,
-    read_regular,
-    replace_private,
-    translate_write_errors,
-)
+from signoff.documents import regular_files
 from signoff.runtime.store_port import InboxItem, RunRow
 
 VERSION = 1
@@ -109,7 +104,7 @@ class Passkey:
 def read_passkeys(path: Path) -> list[Passkey]:
     """Returns all passkeys, oldest first; none if there is no file. Raises `ConfigError`."""
     try:
-        document = json.loads(read_regular(path, LARGEST_BYTES))
+        document = json.loads(regular_files.read_regular(path, LARGEST_BYTES))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:
@@ -129,7 +124,7 @@ def read_passkeys(path: Path) -> list[Passkey]:
 
 def add_passkey(path: Path, passkey: Passkey) -> None:
     """Adds a passkey; raises `NameTaken` if its name or its credential is known already."""
-    with translate_write_errors(path), file_lock(path):
+    with regular_files.translate_write_errors(path), regular_files.file_lock(path):
         # Read under the lock: two people may register at once, from two pages.
         known = read_passkeys(path)
         _refuse_known(known, passkey.name, passkey.credential)
@@ -155,7 +150,7 @@ def _refuse_known(known: Sequence[Passkey], name: str, credential: str = "") -> 
 
 def remove_passkey(path: Path, name: str, at: float) -> Passkey:
     """Marks a passkey as removed; raises `UnknownName`."""
-    with translate_write_errors(path), file_lock(path):
+    with regular_files.translate_write_errors(path), regular_files.file_lock(path):
         known = read_passkeys(path)
         active = {each.name: each for each in known if each.is_active}
         if name not in active:
@@ -232,7 +227,7 @@ def _write(path: Path, passkeys: Sequence[Passkey]) -> None:
         for each in passkeys
     ]
     text = json.dumps({"version": VERSION, "passkeys": listed}, indent=2, ensure_ascii=True)
-    replace_private(path, [text, "\n"])
+    regular_files.replace_private(path, [text, "\n"])
 
 
 def _damaged(path: Path, why: str) -> errors.ConfigError:

@@ -14,15 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
+from signoff.agents import kinds
 from signoff.agents.base import Health, health_of, option_names
-from signoff.agents.kinds import (
-    AUTO,
-    DEFAULT_AGENT,
-    MANUAL,
-    PROGRAMS,
-    WITHOUT_SETTINGS,
-    missing_key,
-)
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.app.settings.settings import (
     AgentSettings,
@@ -35,14 +28,7 @@ from signoff.core.errors import AgentBadRequest, ConfigError, Problem
 from signoff.core.remedies import CheckSetup, PassOption, Resume
 from signoff.documents.python_files import extend_import_path, make_importable
 from signoff.notation import AgentJob, Ask
-from signoff.runtime.ports import (
-    Agent,
-    AgentLimits,
-    Call,
-    Capabilities,
-    capabilities_for,
-    capabilities_of,
-)
+from signoff.runtime import ports
 
 # What only asks agents is imported where it is used: checking a flow asks none, and need not
 # wait for asyncio.
@@ -50,7 +36,7 @@ if TYPE_CHECKING:
     from signoff.agents.auto import Candidate
 
 
-PROGRAM_KINDS = frozenset({*PROGRAMS, "command", "check"})
+PROGRAM_KINDS = frozenset({*kinds.PROGRAMS, "command", "check"})
 PROGRAMS_AT_ONCE = 8
 """Processes of one agent: forty constraints would start forty at once."""
 
@@ -66,13 +52,13 @@ def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, LazyAgent]:
 
 def known_agents(settings: Mapping[str, AgentSettings]) -> dict[str, AgentSettings]:
     """Returns the settings of every agent: configured ones first, then those without settings."""
-    own = {name: AgentSettings(name) for name in WITHOUT_SETTINGS if name not in settings}
+    own = {name: AgentSettings(name) for name in kinds.WITHOUT_SETTINGS if name not in settings}
     return {**settings, **own}
 
 
 def build_agent(
-    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent]
-) -> Agent:
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, ports.Agent]
+) -> ports.Agent:
     """Builds one agent; raises `ConfigError` if its kind or options are invalid.
 
     `agents` are the others, for agents that forward requests.
@@ -81,30 +67,30 @@ def build_agent(
     factory = plugins.factory("agents", f"agents.{name}", settings.kind)
     # Only agents that forward requests get the others, so that a plug-in cannot reach agents that
     # it was not named for.
-    options = settings.located(capabilities_of(factory).path_options)
-    if capabilities_of(factory).needs_agents:
+    options = settings.located(ports.capabilities_of(factory).path_options)
+    if ports.capabilities_of(factory).needs_agents:
         options["agents"] = dict(_candidates(name, configs, agents))
     try:
-        agent: Agent = factory(**options)
+        agent: ports.Agent = factory(**options)
     except (TypeError, ConfigError) as error:
         # Python's own message begins with the name of a method, which says nothing to users.
         what = str(error).partition("__init__() ")[2] or error
         raise ConfigError(f"agents.{name}: {what}") from error
     # What a human answers costs nothing that is billed, and waits as long as it takes: it needs
     # neither a price nor a fallback.
-    if capabilities_of(agent).answered_by_human:
+    if ports.capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, configs, agents, _priced(agent, settings))
 
 
-def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
+def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, ports.AgentLimits]:
     """Returns the limits of agents that have some."""
     known = known_agents(settings)
     found = {name: _limits(name, known) for name in known}
-    return {name: limits for name, limits in found.items() if limits != AgentLimits()}
+    return {name: limits for name, limits in found.items() if limits != ports.AgentLimits()}
 
 
-def _limits(name: str, known: Mapping[str, AgentSettings]) -> AgentLimits:
+def _limits(name: str, known: Mapping[str, AgentSettings]) -> ports.AgentLimits:
     own = known[name]
     limits = own.limits
     if limits.concurrency is None and own.kind in PROGRAM_KINDS:
@@ -120,25 +106,25 @@ def _limits(name: str, known: Mapping[str, AgentSettings]) -> AgentLimits:
 class LazyAgent:
     """Builds its agent on first use: unused agents need neither a client nor a key."""
 
-    def __init__(self, make: partial[Agent]) -> None:
+    def __init__(self, make: partial[ports.Agent]) -> None:
         self._make = make
-        self._agent: Agent | None = None
+        self._agent: ports.Agent | None = None
         self.known_health: Health | None = None
         """The result of an earlier health check, which is then not repeated."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> ports.Capabilities:
         """What the agent can do; empty if it cannot be built, which the call will report."""
         try:
-            return capabilities_of(self._build())
+            return ports.capabilities_of(self._build())
         except AgentBadRequest:
-            return Capabilities()
+            return ports.Capabilities()
 
-    async def capabilities_for(self, model: str | None) -> Capabilities:
+    async def capabilities_for(self, model: str | None) -> ports.Capabilities:
         """Returns what the agent can do with a model."""
-        return await capabilities_for(self._build(), model)
+        return await ports.capabilities_for(self._build(), model)
 
-    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+    async def ask(self, request: AgentRequest, call: ports.Call) -> Reply:
         """Asks the agent."""
         return await self._build().ask(request, call)
 
@@ -146,7 +132,7 @@ class LazyAgent:
         """Returns the agent's health."""
         return self.known_health or await health_of(self._build())
 
-    def _build(self) -> Agent:
+    def _build(self) -> ports.Agent:
         if self._agent is None:
             try:
                 self._agent = self._make()
@@ -158,7 +144,7 @@ class LazyAgent:
 
 
 def _candidates(
-    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent]
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, ports.Agent]
 ) -> Iterator[tuple[str, Candidate]]:
     from signoff.agents.auto import Candidate
 
@@ -170,11 +156,11 @@ def _candidates(
             yield other, Candidate(other, agent, configured=not bare)
 
 
-def _priced(agent: Agent, settings: AgentSettings) -> Agent:
+def _priced(agent: ports.Agent, settings: AgentSettings) -> ports.Agent:
     from signoff.agents.wrappers import Price, Priced, Tariff
 
     own = settings.price
-    declared = capabilities_of(agent)
+    declared = ports.capabilities_of(agent)
     if own is None and declared.needs_agents:
         # The agent it forwards the request to reports the price.
         return agent
@@ -189,8 +175,11 @@ def _priced(agent: Agent, settings: AgentSettings) -> Agent:
 
 
 def _with_fallback(
-    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent], agent: Agent
-) -> Agent:
+    name: str,
+    configs: Mapping[str, AgentSettings],
+    agents: Mapping[str, ports.Agent],
+    agent: ports.Agent,
+) -> ports.Agent:
     from signoff.agents.wrappers import WithFallback
 
     other = configs[name].fallback
@@ -198,13 +187,16 @@ def _with_fallback(
         return agent
     # A human in the chain would turn a busy agent into a wait of days that nobody has asked for.
     _check_chain(name, configs)
-    if capabilities_of(agents[other]).answered_by_human:
+    if ports.capabilities_of(agents[other]).answered_by_human:
         raise ConfigError(
             f"agents.{name}.fallback: {other!r} is a human and cannot be a fallback; when the "
             "agent fails, resume the run with that agent instead",
             remedy=Resume(agent=name, instead=other),
         )
-    if capabilities_of(agents[other]).deterministic and not capabilities_of(agent).deterministic:
+    if (
+        ports.capabilities_of(agents[other]).deterministic
+        and not ports.capabilities_of(agent).deterministic
+    ):
         raise ConfigError(
             f"agents.{name}.fallback: {other!r} only checks and cannot answer in its place"
         )
@@ -269,9 +261,9 @@ def unknown_kinds(settings: Settings) -> Iterator[Problem]:
     for name, agent in settings.agents.items():
         if ":" not in agent.kind and plugins.path_of("agents", agent.kind) is None:
             what = f"agents.{name}: unknown kind {agent.kind!r}"
-            kinds = ", ".join(sorted(plugins.paths("agents")))
-            listed = f"kinds: {kinds}; or package.module:factory"
-            yield Problem(_agent_origin(settings, name), what, listed)
+            valid = f"kinds: {', '.join(sorted(plugins.paths('agents')))}"
+            remedy = f"{valid}; or package.module:factory"
+            yield Problem(_agent_origin(settings, name), what, remedy)
 
 
 def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
@@ -281,7 +273,7 @@ def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterato
     """
     for name, agent in settings.agents.items():
         origin = _agent_origin(settings, name)
-        if variable := missing_key(agent.kind, agent.options, environment):
+        if variable := kinds.missing_key(agent.kind, agent.options, environment):
             yield f"{origin}: agents.{name} needs a key, but {variable} is not set"
         argv = agent.options.get("argv")
         program = argv[0] if isinstance(argv, list) and argv else None
@@ -299,7 +291,7 @@ def unknown_options(settings: Settings, root: Path) -> Iterator[Problem]:
         names = option_names(factory) if factory is not None else None
         if names is not None:
             # An agent that forwards requests is given the others; no setting can name them.
-            forwards = capabilities_of(factory).needs_agents
+            forwards = ports.capabilities_of(factory).needs_agents
             known = [each for each in names if not (each == "agents" and forwards)]
             yield from unknown_option_problems(settings, f"agents.{name}", agent.options, known)
 
@@ -320,7 +312,9 @@ def roles_without_agent(settings: Settings) -> list[Problem]:
     listed = f"name one of: {', '.join(known)}"
     return [
         Problem(
-            origin_of(settings, f"roles.{role}"), f"roles.{role}: unknown agent {name!r}", listed
+            origin_of(settings, f"roles.{role}"),
+            f"roles.{role}: unknown agent {name!r}",
+            listed,
         )
         for role, name in settings.roles.items()
         if name not in known
@@ -385,7 +379,7 @@ def refuse_unfit(settings: Mapping[str, AgentSettings], asks: Iterable[Ask]) -> 
 
 def _unfit(job: AgentJob, agent: object, health: Health) -> Health | None:
     """Returns why an agent can never do a job, however ready it is; None if it can."""
-    can = capabilities_of(agent)
+    can = ports.capabilities_of(agent)
     if can.deterministic and job in (AgentJob.WRITE, AgentJob.JUDGE):
         why = f"it only checks and cannot {job.value}"
         return Health(False, why, "name another agent", unfit=True)
@@ -412,10 +406,12 @@ def refuse_not_ready(
     )
     remedies = dict.fromkeys(remedy for each in not_ready.values() for remedy in each.remedies)
     named = [label.split()[0] for label in not_ready if by_name]
-    others = [f"{name}={MANUAL}" for name in named if name not in (AUTO, DEFAULT_AGENT)]
+    others = [
+        f"{name}={kinds.MANUAL}" for name in named if name not in (kinds.AUTO, kinds.DEFAULT_AGENT)
+    ]
     # Answering by hand is always possible, so it is offered even where nothing else can be fixed
     # now.
-    by_hand = PassOption(option, next(iter(others), MANUAL))
+    by_hand = PassOption(option, next(iter(others), kinds.MANUAL))
     raise ConfigError(
         f"{reasons}. Nothing was started; fix that, name another agent, or answer by hand",
         remedy=(*remedies, by_hand, CheckSetup()),

@@ -20,16 +20,10 @@ from signoff.app.runs.run_records import live_rows, living_workers, stored_statu
 from signoff.app.runs.start import StartPlan
 from signoff.app.runs.targets import Target, compile_context, discover, resolve
 from signoff.app.settings import agents as agent_checks
+from signoff.app.settings import settings as config
 from signoff.app.settings.home import ELSEWHERE, Home, expected_home, find_home
 from signoff.app.settings.observers import observer_problems
 from signoff.app.settings.project import open_store
-from signoff.app.settings.settings import (
-    AgentSettings,
-    Settings,
-    database_file,
-    load_settings,
-    unknown_variables,
-)
 from signoff.app.settings.trust import check_trust
 from signoff.app.workers.hand_over import dispatcher_of
 from signoff.core import errors as er
@@ -95,7 +89,7 @@ class SetupReport:
         return tuple(c.name for c in self.checks if c.named and not c.ready)
 
 
-Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
+Look = Callable[[Mapping[str, config.AgentSettings]], Mapping[str, Health]]
 """Returns the health of every agent, configured or not."""
 
 
@@ -115,7 +109,7 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     yield Check("python", True, f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}")
     try:
         home = find_home(cwd, environment)
-        settings = load_settings(home, environment)
+        settings = config.load_settings(home, environment)
     except er.SignoffError as error:
         # They say what else there is to look at.
         first, *others = str(error).splitlines()
@@ -143,7 +137,7 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     yield from _variables(environment)
 
 
-def _names(settings: Settings, root: Path) -> Iterator[Check]:
+def _names(settings: config.Settings, root: Path) -> Iterator[Check]:
     """Checks that roles and observers name what exists."""
     roles = [("roles", each) for each in agent_checks.roles_without_agent(settings)]
     observers = [("observers", each) for each in observer_problems(settings, root)]
@@ -157,7 +151,7 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Check]:
     keys = [name for name in API_KEYS if environment.get(name)]
     remedy = f"set one to call models directly: {', '.join(API_KEYS)}"
     yield Check("API keys", bool(keys), ", ".join(keys) or "none set", remedy, needed=False)
-    if unknown := unknown_variables(environment):
+    if unknown := config.unknown_variables(environment):
         remedy = f"check the spelling; {next_command(ShowSettings())}"
         yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
 
@@ -172,9 +166,9 @@ def _folder(cwd: Path, home: Home | None) -> Check:
     return Check("project", True, str(folder))
 
 
-def _database(home: Home, settings: Settings) -> Iterator[Check]:
+def _database(home: Home, settings: config.Settings) -> Iterator[Check]:
     try:
-        file = database_file(settings.database, home.path)
+        file = config.database_file(settings.database, home.path)
         if file is not None and not file.exists():
             yield Check("database", True, f"{file} will be created by the first run")
             return
@@ -233,7 +227,7 @@ def _dispatcher(url: str) -> Check:
 
 
 def _agents(
-    configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
+    configured: Mapping[str, config.AgentSettings], found: Mapping[str, Health]
 ) -> Iterator[Check]:
     built = agent_checks.build_agents(configured)
     for name, health in found.items():
@@ -284,7 +278,7 @@ def validate(
     """
     home = expected_home(cwd, environment)
     try:
-        settings = load_settings(home, environment)
+        settings = config.load_settings(home, environment)
         check_trust(home, settings)
     except er.ConfigError as error:
         lines = tuple(er.Problem("settings", line) for line in str(error).splitlines())
@@ -316,7 +310,7 @@ def validate(
     return [*_check_settings(home, settings, environment), *checked]
 
 
-def _discoveries(context: CompileContext, settings: Settings) -> Iterator[Discovery]:
+def _discoveries(context: CompileContext, settings: config.Settings) -> Iterator[Discovery]:
     yield discover(context, settings.workflows)
     for each in plugins.notations():
         if each.discover:
@@ -324,7 +318,7 @@ def _discoveries(context: CompileContext, settings: Settings) -> Iterator[Discov
 
 
 def _check_settings(
-    home: Home, settings: Settings, environment: Mapping[str, str]
+    home: Home, settings: config.Settings, environment: Mapping[str, str]
 ) -> Iterator[ValidationResult]:
     """Yields the problems of configured agents that can be found without calling them."""
     problems = (

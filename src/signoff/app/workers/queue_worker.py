@@ -21,17 +21,9 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.remedies import Resume
 from signoff.core.requests import ItemState
+from signoff.runtime import store_port as port
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
-from signoff.runtime.store_port import (
-    FORGOTTEN_SECONDS,
-    DispatchToken,
-    RunRow,
-    Store,
-    Topic,
-    events_in,
-    subscribed,
-)
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""
@@ -146,7 +138,7 @@ class QueueWorker:
         # Others may have removed this worker from the list while its machine slept: by the wall
         # clock, since they did not stop.
         before, self._claimed_at = self._claimed_at, self._project.clock.now()
-        if self._claimed_at - before >= FORGOTTEN_SECONDS:
+        if self._claimed_at - before >= port.FORGOTTEN_SECONDS:
             engine.register(self._slots, self._capabilities.names)
         # With a dispatcher, runs are looked for in the store only now and then.
         now = asyncio.get_running_loop().time()
@@ -211,7 +203,7 @@ class QueueWorker:
                 self._warn(str(error))
             await asyncio.sleep(self._sweep_seconds)
 
-    async def _dispatched(self, engine: Engine, run: str, token: DispatchToken | None) -> Rest:
+    async def _dispatched(self, engine: Engine, run: str, token: port.DispatchToken | None) -> Rest:
         """Drives a run until it rests, if the store has something to do for it."""
         if self._stopping:
             raise er.RunBusy("this worker stops; another one has to drive the run")
@@ -239,8 +231,8 @@ class QueueWorker:
     async def _drive(
         self,
         engine: Engine,
-        row: RunRow,
-        token: DispatchToken | None = None,
+        row: port.RunRow,
+        token: port.DispatchToken | None = None,
         *,
         after: asyncio.Task[None] | None = None,
     ) -> None:
@@ -291,7 +283,9 @@ class QueueWorker:
                 self._warn("the database can be reached again")
                 return
 
-    async def _drive_once(self, engine: Engine, row: RunRow, token: DispatchToken | None) -> None:
+    async def _drive_once(
+        self, engine: Engine, row: port.RunRow, token: port.DispatchToken | None
+    ) -> None:
         try:
             # A run that ends every process that touches it would otherwise take one worker after
             # the other with it.
@@ -319,7 +313,7 @@ class QueueWorker:
         except er.SignoffError as error:
             await self._fail(engine, row, error)
 
-    async def _fail(self, engine: Engine, row: RunRow, error: er.SignoffError) -> None:
+    async def _fail(self, engine: Engine, row: port.RunRow, error: er.SignoffError) -> None:
         if isinstance(error, er.DefinitionChanged):
             # Python loads a module once: this worker may have older code than the run's user.
             hint = "a worker keeps the code it started with, so end it if the code is newer"
@@ -342,7 +336,7 @@ class QueueWorker:
         self._tasks.clear()
 
 
-def has_work(project: Project, row: RunRow) -> bool:
+def has_work(project: Project, row: port.RunRow) -> bool:
     """Tells whether a run can continue now; a dispatcher may ask for it at any time."""
     is_due = row.due_at is not None and row.due_at <= project.clock.now()
     match row.status:
@@ -372,7 +366,7 @@ def rest_of(project: Project, run: str) -> Rest:
             return Rest(ended=True)
 
 
-def lost_workers(store: Store, row: RunRow) -> int:
+def lost_workers(store: port.Store, row: port.RunRow) -> int:
     """Returns how often a run was resumed since it last recorded a result or a stop.
 
     A run whose code ends its process, by exhausting the memory for example, would be claimed by one
@@ -380,7 +374,7 @@ def lost_workers(store: Store, row: RunRow) -> int:
     """
     count = 0
     for commit in reversed(store.journal(row.id)):
-        for event in reversed(list(events_in([commit], store.blob))):
+        for event in reversed(list(port.events_in([commit], store.blob))):
             if isinstance(event, _PROGRESS):
                 return count
             count += isinstance(event, ev.RunResumed)
@@ -390,7 +384,9 @@ def lost_workers(store: Store, row: RunRow) -> int:
 class WorkSignal:
     """What a worker hears of a store, on its event loop."""
 
-    def __init__(self, store: Store, is_live: Callable[[], bool], heard: asyncio.Event) -> None:
+    def __init__(
+        self, store: port.Store, is_live: Callable[[], bool], heard: asyncio.Event
+    ) -> None:
         self._store = store
         self.is_live = is_live
         """Tells whether the store says when there is work; otherwise it has to be asked."""
@@ -423,12 +419,12 @@ class WorkSignal:
 
 
 @contextmanager
-def work_signal(store: Store) -> Iterator[WorkSignal]:
+def work_signal(store: port.Store) -> Iterator[WorkSignal]:
     """Listens to a store for as long as a worker works."""
     loop, heard = asyncio.get_running_loop(), asyncio.Event()
 
     def hear() -> None:
         loop.call_soon_threadsafe(heard.set)
 
-    with subscribed(store.listener(), [Topic.WORK], hear) as is_live:
+    with port.subscribed(store.listener(), [port.Topic.WORK], hear) as is_live:
         yield WorkSignal(store, is_live, heard)
