@@ -17,7 +17,7 @@ from signoff.app.runs.history import load_state
 from signoff.app.runs.runs import Warn, catch_up
 from signoff.app.settings import agents as agent_checks
 from signoff.app.settings import settings as config
-from signoff.app.settings.home import Home, expected_home, init_home, keep_runs_out_of_git
+from signoff.app.settings.home import Home, expected_home, init_home, template, write_new
 from signoff.app.settings.observers import observer_problems
 from signoff.app.settings.project import WORKER_VARIABLE, Project, open_project, open_store
 from signoff.app.settings.trust import check_stored_target, check_trust
@@ -29,6 +29,7 @@ from signoff.core.remedies import Resume, StartRun
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import error_of
 from signoff.core.workflow import Workflow
+from signoff.documents.regular_files import translate_write_errors
 from signoff.notation import Ask, DryRunPlan, OptionKind
 from signoff.runtime.engine import RunChanges
 from signoff.runtime.ports import Observer
@@ -59,7 +60,10 @@ class StartPlan:
     def open(self, cwd: Path, environment: Mapping[str, str]) -> Project:
         """Opens the project of the run; creates its home if there is none."""
         if self.home.path.is_dir():
-            keep_runs_out_of_git(self.home)
+            # A home that its user has made by hand: its runs must stay out of git.
+            ignore = self.home.path / ".gitignore"
+            with translate_write_errors(ignore):
+                write_new(ignore, template("gitignore"))
         else:
             init_home(cwd, environment)
         store, token = open_store(self.home, self.settings), environment.get(WORKER_VARIABLE, "")

@@ -411,13 +411,12 @@ def unknown_option_problems(
 ) -> Iterator[Problem]:
     """Yields a problem for each unknown option, with its line; `owner` is as in `agents.claude`."""
     for option in sorted(set(options) - set(known)):
-        from difflib import get_close_matches
+        # Imported only for a mistake: what reads forms takes long to load.
+        from signoff.documents.mistakes import unknown_key
 
-        close = get_close_matches(option, known, n=1)
-        suggestion = f"did you mean {close[0]!r}? " if close else ""
+        _, remedy = unknown_key(option, known)
         where = origin_of(settings, f"{owner}.{option}", owner)
-        valid = f"valid: {', '.join(known) or 'none'}"
-        yield Problem(where, f"{owner}: unknown option {option!r}", f"{suggestion}{valid}")
+        yield Problem(where, f"{owner}: unknown option {option!r}", remedy)
 
 
 def origin_of(settings: Settings, key: str, otherwise: str = "") -> str:
