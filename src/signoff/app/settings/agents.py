@@ -1,22 +1,17 @@
-"""Builds agents from settings, including those that need none, and checks settings and health.
-
-Also the weights of local models: what is there, and what has to be downloaded.
-"""
+"""Builds agents from settings, including those that need none, and checks settings and health."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.agents import kinds
 from signoff.agents.base import Health, health_of, option_names
-from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.app.settings.settings import (
     AgentSettings,
     Settings,
@@ -444,61 +439,3 @@ def _agent(known: Mapping[str, AgentSettings], ask: Ask, root: Path) -> object:
     if factory is not None and "model" in (option_names(factory) or ()):
         own = replace(own, options={**own.options, "model": model})
     return build_agents({**known, name: replace(own, fallback=None)})[name]
-
-
-DEFAULT = SMOLLM2.name
-"""The model that is downloaded if none is named."""
-
-
-@dataclass(frozen=True)
-class ListedModel:
-    """One model of the catalog, and its state on this machine."""
-
-    name: str
-    state: State
-    size: int
-    """Of its file, in bytes."""
-    licence: str
-    summary: str
-    path: Path
-    """Where its file is, or would be."""
-
-
-def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
-    """Returns every model of the catalog, with its state on this machine."""
-    cache = model_cache(environment)
-    return [_listed(each, cache) for each in cache.catalog.values()]
-
-
-async def pull_model(
-    name: str,
-    environment: Mapping[str, str],
-    *,
-    tell: Callable[[str], None] = lambda _text: None,
-) -> tuple[ListedModel, bool]:
-    """Downloads a model, unless it is installed and intact; returns it and whether it did."""
-    # Imported here because only a download needs a client for HTTP.
-    from signoff.agents.weights import fetch
-
-    cache = model_cache(environment)
-    weights = cache.find(name)
-    fetched = await fetch(cache, weights, tell=tell)
-    return _listed(weights, cache), fetched
-
-
-def can_run_models() -> bool:
-    """Tells whether the runtime for local models is installed."""
-    return find_spec("xllamacpp") is not None
-
-
-def remove_model(name: str, environment: Mapping[str, str]) -> tuple[ListedModel, int]:
-    """Deletes a model's weights; returns the model and the bytes freed, 0 if it was missing."""
-    cache = model_cache(environment)
-    weights = cache.find(name)
-    freed = cache.remove(weights)
-    return _listed(weights, cache), freed
-
-
-def _listed(weights: Weights, cache: ModelCache) -> ListedModel:
-    state, path = cache.state(weights), cache.path(weights)
-    return ListedModel(weights.name, state, weights.size, weights.licence, weights.summary, path)

@@ -7,18 +7,15 @@ import pytest
 from signoff.agents import auto
 from signoff.agents.base import Health
 from signoff.app.settings.agents import (
-    DEFAULT,
     agent_limits,
     build_agents,
     check_agents,
     find_not_ready,
-    pull_model,
-    remove_model,
 )
 from signoff.app.settings.settings import AgentSettings
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.core.errors import AgentBadRequest, AgentTransient, NotAllowed, UnknownName
+from signoff.core.errors import AgentBadRequest, AgentTransient, NotAllowed
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Usage
 from signoff.core.step import StepDef
@@ -222,19 +219,6 @@ async def test_the_price_list_does_not_apply_to_another_server() -> None:
 
     assert (await run(writer=listed)).spend.usd == 2.5
     assert (await run(writer=elsewhere)).spend.usd is None
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    return {"SIGNOFF_MODELS": str(tmp_path)}
-
-
-async def test_an_unknown_model_is_not_searched_for(environment: dict[str, str]) -> None:
-    """No package may be downloaded because of a typo."""
-    with pytest.raises(UnknownName, match=DEFAULT):
-        await pull_model("smollm3", environment)
-    with pytest.raises(UnknownName, match=DEFAULT):
-        remove_model("smollm3", environment)
 
 
 class Silent:
