@@ -20,7 +20,6 @@ from signoff.app.settings.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.errors import UnknownName, UsageError
-from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.remedies import ShowRun
 from signoff.core.run_state import RunState
@@ -298,7 +297,7 @@ def news(project: Project, name: str, after: int = 0) -> RunNews:
             fold.apply(event)
         timeline.apply(event)
     now = _view(timeline, fold)
-    handed_out = ANY_AGENT in timeline.state.stand_ins
+    handed_out = ev.ANY_AGENT in timeline.state.stand_ins
     return RunNews(row, before or now, now, tuple(project.store.items(row.name)), handed_out)
 
 

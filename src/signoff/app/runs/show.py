@@ -15,7 +15,6 @@ from signoff.app.runs.run_records import stored_record
 from signoff.app.runs.runs import current_row
 from signoff.app.settings.project import Project
 from signoff.core import events as ev
-from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import Status
 from signoff.core.remedies import Remedy, Resume
 from signoff.core.requests import ItemState
@@ -68,7 +67,7 @@ class RunDetails:
     @property
     def handed_out(self) -> bool:
         """Whether external workers do the work of its agents."""
-        return ANY_AGENT in self.timeline.state.stand_ins
+        return ev.ANY_AGENT in self.timeline.state.stand_ins
 
     @property
     def stop_reason(self) -> StopReason | None:
