@@ -73,7 +73,7 @@ def record_answer(
     `work` says that it is the work of an external worker, who may submit nothing else.
     """
     if not work:
-        refuse_worker(project, "answer requests")
+        refuse_worker(project.worker_token, "answer requests")
     item, by = project.store.item(number), answer.by or current_user()
     at = project.clock.now() if answer.at is None else answer.at
     form = form_of(project, item)
@@ -200,7 +200,7 @@ def current_user() -> str:
 
 def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> InboxItem:
     """Approves or rejects a request; at a gate, chooses the option of that name."""
-    refuse_worker(project, "approve or reject requests")
+    refuse_worker(project.worker_token, "approve or reject requests")
     # Checked before the kind of request, or a request that is answered already would get advice on
     # how to answer it.
     item = project.store.item(number)
@@ -353,13 +353,8 @@ def check_token(project: Project, row: RunRow) -> None:
         )
 
 
-def refuse_worker(project: Project, what: str) -> None:
-    """Raises if this is a worker; `what` is what only a human may do."""
-    refuse_token(project.worker_token, what)
-
-
-def refuse_token(token: str, what: str) -> None:
-    """Raises if there is the token of a worker, for what needs no open project."""
+def refuse_worker(token: str, what: str) -> None:
+    """Raises if there is the token of a worker; `what` is what only a human may do."""
     if token:
         raise er.UsageError(
             f"a worker cannot {what}: {WORKER_VARIABLE} is set; a human does this without it"

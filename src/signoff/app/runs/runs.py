@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from signoff.app.runs.run_records import live_row, live_rows, stored_statuses
 from signoff.app.settings.project import Project
@@ -297,23 +297,13 @@ _PASSWORD_OPTION = re.compile(r"(?<=[?&])[a-z]*password=[^&]*&?")
 class MovedRun:
     """A run that was moved."""
 
-    name: str
+    run: str
     commits: int
     requests: int
     digest: str
     """Of its content, which both stores agreed on."""
     pending: tuple[int, ...] = ()
     """The new numbers of its pending requests: every store numbers its own."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        return {
-            "run": self.name,
-            "commits": self.commits,
-            "requests": self.requests,
-            "digest": self.digest,
-            "pending": list(self.pending),
-        }
 
 
 def move_runs(

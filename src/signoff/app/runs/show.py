@@ -162,15 +162,8 @@ def show(project: Project, name: str | None = None) -> RunDetails:
 
 def spend_to_json(spend: Spend) -> dict[str, Any]:
     """Returns what a run cost; null if some call did not report it."""
-    return {
-        "calls": spend.calls,
-        "tokens": spend.tokens,
-        "usd": spend.usd,
-        "known_tokens": spend.known_tokens,
-        "known_usd": spend.known_usd,
-        "known_cached": spend.known_cached,
-        "seconds": round(spend.seconds, 3),
-    }
+    names = ("calls", "tokens", "usd", "known_tokens", "known_usd", "known_cached")
+    return {each: getattr(spend, each) for each in names} | {"seconds": round(spend.seconds, 3)}
 
 
 LOOK_SECONDS = 0.5

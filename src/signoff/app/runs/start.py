@@ -411,7 +411,7 @@ async def resume(
     """
     changes = RunChanges(limits, adopt, switch or {}, params or {})
     if changes.are_decisions or target is not None:
-        refuse_worker(project, "change how a run continues")
+        refuse_worker(project.worker_token, "change how a run continues")
     row = project.run(name)
     if row.status in FINAL:
         # The engine will not run again, so missing files of the run directory are written here.
@@ -431,7 +431,7 @@ async def change(
     if not (changes.are_decisions or changes.limits):
         return
     if changes.are_decisions:
-        refuse_worker(project, "change how a run continues")
+        refuse_worker(project.worker_token, "change how a run continues")
     workflow = project.find_again(row).workflow
     switches = _with_roles(project, row, changes.switch, workflow, warn)
     async with project.engine() as engine:
