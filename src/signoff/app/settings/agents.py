@@ -320,7 +320,8 @@ def import_errors(settings: Settings, root: Path) -> Iterator[str]:
     """Yields an error for each agent whose own code cannot be imported."""
     for name, agent in settings.agents.items():
         # Only a check's `function` is Python code; other kinds may use that option differently.
-        key = "function" if agent.kind == "check" and "function" in agent.options else "kind"
+        is_check = ports.capabilities_of(known_factory(name, agent, root)).deterministic
+        key = "function" if is_check and "function" in agent.options else "kind"
         code = str(agent.options.get(key, agent.kind))
         if ":" not in code:
             continue
