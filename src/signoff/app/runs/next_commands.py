@@ -135,19 +135,11 @@ def _token(remedy: fix.CreateToken, _run: str) -> str:
 
 
 def _start_worker(remedy: fix.StartWorker, _run: str) -> str:
-    where, labels = [], ""
-    for capability in remedy.missing:
-        kind, _, name = capability.partition(":")
-        match kind:
-            case "agent":
-                where.append(f"where agent {name} is ready")
-            case "folder":
-                where.append(f"in {name}")
-            case "host":
-                where.append(f"on {name}")
-            case _:
-                labels += f" --capability {shlex.quote(capability)}"
-    return f"start one{''.join(f' {each}' for each in where)}: signoff worker{labels}"
+    # What a worker has by itself, if it is started at the right place; all others are labels.
+    places = [each for each in remedy.missing if each.startswith(("agent:", "folder:", "host:"))]
+    labels = [shlex.quote(each) for each in remedy.missing if each not in places]
+    where = f" that has {', '.join(places)}" if places else ""
+    return f"start one{where}: signoff worker{''.join(f' --capability {each}' for each in labels)}"
 
 
 _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {

@@ -29,7 +29,7 @@ from signoff.agents.base import KnownAgent
 from signoff.app.settings.agents import build_agents, known_agents
 from signoff.app.settings.home import Home, expected_home
 from signoff.app.settings.settings import Settings, load_settings
-from signoff.app.settings.trust import trust_of
+from signoff.app.settings.trust import check_trust
 from signoff.core.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.core.workflow import Workflow
 from signoff.documents import discovery
@@ -62,7 +62,7 @@ def compile_context(
     """
 
     # Agents tell what they can do, and may have to be imported for that.
-    trust = trust_of(home, settings)
+    trust = partial(check_trust, home, settings)
     trust("")
     known = _known(settings, agents or {})
     found = [name for name in kinds.PROGRAMS if known[name].configured or _is_installed(name)]

@@ -25,7 +25,7 @@ from signoff.app.settings.home import Home, expected_home
 from signoff.app.settings.settings import Layer, Settings, database_file, load_settings, mask
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
-from signoff.documents.trust import Trust, TrustLine, remember, require
+from signoff.documents.trust import TrustLine, remember, require
 from signoff.notation import YAML_SUFFIXES, CompileContext
 from signoff.runtime.ports import AgentLimits
 
@@ -125,11 +125,6 @@ def trust_target(home: Home, settings: Settings, cwd: Path, target: str) -> None
         remember(home.path, lines, os.environ)
 
 
-def trust_of(home: Home, settings: Settings) -> Trust:
-    """Returns the check of a project for what is below the use cases."""
-    return partial(check_trust, home, settings)
-
-
 def context_here() -> CompileContext:
     """Returns what finding definitions around the current folder needs: no agents."""
     home = expected_home(Path.cwd(), os.environ)
@@ -140,7 +135,7 @@ def context_here() -> CompileContext:
         settings=settings.sections,
         workflows=settings.workflows,
         agents={},
-        trust=trust_of(home, settings),
+        trust=partial(check_trust, home, settings),
     )
 
 
