@@ -62,7 +62,7 @@ def test_a_run_is_the_same_in_its_new_store(stores: tuple[Store, Store]) -> None
 
     after = read_copy(target, target.row("run"))
     assert after.to_text() == before.to_text()
-    assert (moved.name, moved.commits, moved.requests) == ("run", 5, 2)
+    assert (moved.run, moved.commits, moved.requests) == ("run", 5, 2)
     assert [(item.effect, item.state) for item in after.items] == [("a#1", "used"), ("b#1", "open")]
     assert target.row("run").owner is None
     fence = target.take(target.row("run").id, this_process(), lambda _owner: None)

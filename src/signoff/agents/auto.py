@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, health_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, ConfigError
@@ -111,10 +111,6 @@ class AutoAgent:
             late = any(health.timed_out for _, health in error.skipped)
             return Health(False, str(error), timed_out=late, absent=True)
         return Health(ready=True, detail=str(choice).removeprefix("auto: "))
-
-    async def models(self) -> list[str]:
-        """Returns the models of the chosen agent."""
-        return await models_of((await self.choose()).candidate.agent)
 
     async def capabilities_for(self, model: str | None) -> Capabilities:
         """Returns the capabilities of the chosen agent."""

@@ -50,15 +50,6 @@ class HasHealth(Protocol):
         ...
 
 
-@runtime_checkable
-class HasModels(Protocol):
-    """An agent that can list its models."""
-
-    async def models(self) -> list[str]:
-        """Returns the names of its models."""
-        ...
-
-
 @dataclass(frozen=True)
 class KnownAgent:
     """What is known about an agent before its first call: enough to compile a workflow."""
@@ -99,11 +90,6 @@ async def health_of(agent: object) -> Health:
     if isinstance(agent, HasHealth):
         return await agent.health()
     return Health(ready=True, detail="does not report its health")
-
-
-async def models_of(agent: object) -> list[str]:
-    """Returns an agent's models; none when it does not list them."""
-    return await agent.models() if isinstance(agent, HasModels) else []
 
 
 class ManualAgent:

@@ -156,9 +156,7 @@ class FileScript(ScriptedAgent):
     the calls of earlier processes, so a resumed run continues with the right rule.
     """
 
-    capabilities = Capabilities(
-        edits_files=True, is_model=False, local_health=True, path_options=("file",)
-    )
+    capabilities = Capabilities(edits_files=True, is_model=False, path_options=("file",))
 
     def __init__(self, *, file: str | Path) -> None:
         super().__init__()

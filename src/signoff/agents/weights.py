@@ -24,6 +24,7 @@ from enum import StrEnum
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from signoff.core.errors import CommandFailed, OperatorError, UnknownName
 from signoff.runtime.process import run_process
@@ -103,6 +104,12 @@ class ModelCache:
             return State.MISSING
         return State.READY if size == weights.size else State.DAMAGED
 
+    def describe(self, weights: Weights) -> dict[str, Any]:
+        """Returns what lists show of a model."""
+        names = ("name", "size", "licence", "summary")
+        path, state = str(self.path(weights)), self.state(weights).value
+        return {name: getattr(weights, name) for name in names} | {"state": state, "path": path}
+
     def is_intact(self, weights: Weights) -> bool:
         """Returns whether a model's file has the pinned digest."""
         # The size is compared first, because reading the whole file takes a while.
@@ -129,6 +136,11 @@ def model_cache(
     caches = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = environment.get(FOLDER_VARIABLE) or Path(caches, "signoff", "models")
     return ModelCache(Path(folder).expanduser(), catalog)
+
+
+def can_run_models() -> bool:
+    """Tells whether the runtime for local models is installed."""
+    return find_spec("xllamacpp") is not None
 
 
 def file_sha256(path: Path) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, health_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import AgentAuth, AgentError, AgentQuota
 from signoff.core.spend import USAGE_AMOUNTS, Usage
@@ -38,10 +38,6 @@ class AgentWrapper:
     async def health(self) -> Health:
         """Returns the agent's health."""
         return await health_of(self._agent)
-
-    async def models(self) -> list[str]:
-        """Returns the agent's models."""
-        return await models_of(self._agent)
 
 
 class WithFallback(AgentWrapper):

@@ -17,7 +17,6 @@ from signoff.core.effects import AgentRequest, EffectId, ProductPrompt
 from signoff.core.remedies import Install
 from signoff.notation import CompileContext
 from signoff.pair.config import (
-    OLLAMA,
     PRESETS,
     SLOGAN,
     STRUCTURED_VERDICT,
@@ -25,7 +24,6 @@ from signoff.pair.config import (
     PairPreset,
     PairSettings,
     Seat,
-    resolve_ollama,
     resolve_settings,
 )
 from signoff.pair.session import AgentError, AgentRole, ModelNotFoundError
@@ -75,12 +73,6 @@ class OllamaAgent:
         """Returns the review of a slogan; `is_approved` tells whether it approves."""
         request = SLOGAN.review_request.format(text=slogan)
         return (await self.send_message(request)).content.strip()
-
-
-def configured_agents(context: CompileContext) -> dict[str, Agent]:
-    """Returns the Ollama server of pairs, for listing its models."""
-    config = resolve_ollama(context)
-    return {OLLAMA: OllamaModel(base_url=config.base_url, model=config.model_name)}
 
 
 async def create_writer_agent(config: OllamaConfig) -> OllamaAgent:

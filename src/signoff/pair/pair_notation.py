@@ -20,7 +20,6 @@ NOTATION = Notation(
             *("keep", "similarity", "model_name", "temperature", "max_tokens", "request_timeout"),
         ),
     ),
-    agents="signoff.pair.agents:configured_agents",
     report="signoff.pair.workflow:report",
     asks="signoff.pair.workflow:asks",
     commands={

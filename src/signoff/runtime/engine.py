@@ -26,6 +26,7 @@ from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
+from signoff.runtime import ports
 from signoff.runtime import store_port as port
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import check_prices
@@ -35,11 +36,10 @@ from signoff.runtime.journal import GroupWriter, RunJournal, unchanged
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import checked_name, current_folder, fresh_name
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
 from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
-from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
+from signoff.runtime.services import AgentGate, Backoff, EngineServices
 from signoff.runtime.store_port import folded_state
 
 # Changes to a run that its user requests when it continues.
@@ -106,11 +106,11 @@ class Engine:
         self,
         store: port.Store,
         *,
-        agents: Mapping[str, Agent] = NO_AGENTS,
-        clock: Clock | None = None,
-        observers: Sequence[Observer] = (),
-        files: FilePort | None = None,
-        agent_limits: Mapping[str, AgentLimits] | None = None,
+        agents: Mapping[str, ports.Agent] = ports.NO_AGENTS,
+        clock: ports.Clock | None = None,
+        observers: Sequence[ports.Observer] = (),
+        files: ports.FilePort | None = None,
+        agent_limits: Mapping[str, ports.AgentLimits] | None = None,
         limits: Limits | None = None,
         roles: Mapping[str, str] | None = None,
         default_roles: Mapping[str, str] | None = None,
@@ -120,7 +120,7 @@ class Engine:
         presence: bool = False,
     ) -> None:
         self._store = store
-        self._clock = clock or SystemClock()
+        self._clock = clock or ports.SystemClock()
         self._limits = limits or Limits()
         gates = {n: AgentGate(each, self._clock) for n, each in (agent_limits or {}).items()}
         self._owner = this_process()
@@ -388,7 +388,7 @@ class Engine:
         journal = RunJournal(name, self._writer, self._clock, secrets, new)
         if self._services.observers:
             notify = self._services.notify
-            journal.notify = lambda seq, events: notify(Recorded(name, events, seq))
+            journal.notify = lambda seq, events: notify(ports.Recorded(name, events, seq))
         return journal
 
     def _live_items(self, name: str) -> dict[str, port.InboxItem]:

@@ -20,8 +20,8 @@ from signoff.core.spend import Usage
 from signoff.runtime.effect_runner import QUOTA_PAUSE_SECONDS
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
-from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
-from signoff.runtime.services import AgentLimits, Backoff
+from signoff.runtime.ports import AgentLimits, Call, Notice, Retrying, idempotency_key
+from signoff.runtime.services import Backoff
 from signoff.runtime.store_port import Owner, RunId
 from signoff.testing import ScriptedAgent
 from tests.patience import SkippingLoop, until
@@ -295,7 +295,7 @@ async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
 async def test_every_further_try_counts_against_the_rate() -> None:
     """A busy provider that limits the rate was asked more often, not less."""
     starts: list[float] = []
-    bench = EngineFixture(agent_limits={"claude": AgentLimits(calls=1, period=60.0)})
+    bench = EngineFixture(agent_limits={"claude": AgentLimits(rate="1/min")})
 
     def busy(_request: AgentRequest) -> str:
         starts.append(bench.clock.monotonic())

@@ -74,7 +74,10 @@ class RunRecord:
 
     def facts(self, timeline: Timeline) -> Mapping[str, Any]:
         """Returns what the run's notation reports, such as `rounds` and `findings`."""
-        state = timeline.state.state_with_pending
+        return self.reported(timeline.state.state_with_pending)
+
+    def reported(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns what the run's notation reports about a state."""
         return self.report(state, self.definition).facts if self.report else {}
 
 

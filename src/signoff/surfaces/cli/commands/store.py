@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +69,7 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
         here, new = public_address(project.settings.database), public_address(address)
         in_variable = project.settings.values["database"].origin.endswith(VARIABLE)
     if out.as_json:
-        data = {"moved": [each.to_json() for each in moved], "running": running}
+        data = {"moved": [asdict(each) for each in moved], "running": running}
         out.json({**data, "database": here, "moved_to": new})
         return
     if not moved:
@@ -91,10 +92,9 @@ def _report_moved(out: Output, run: MovedRun) -> None:
     if out.as_json:
         return
     size = f"{count(run.commits, 'commit')}, {count(run.requests, 'request')}"
-    out.line(f"moved {run.name}: {size}, digest {run.digest[:SHORT]}")
-    for old, new in run.pending:
-        before = f"request #{old}" if old is not None else "a pending request"
-        out.line(f"  {before} is #{new} there")
+    out.line(f"moved {run.run}: {size}, digest {run.digest[:SHORT]}")
+    if run.pending:
+        out.line(f"  pending there: {', '.join(f'#{each}' for each in run.pending)}")
 
 
 @command.command(cls=CliCommand)
