@@ -35,9 +35,8 @@ from signoff.core.requests import (
 from signoff.documents.regular_files import read_regular
 from signoff.runtime.store_port import InboxItem
 from signoff.store.run_files import HITL, file_path
-from signoff.surfaces.cli.output import discard_typed
+from signoff.surfaces.cli.output import clean, discard_typed, near, styled, wrapped
 from signoff.surfaces.cli.summary import deadline_lines, file_line, option_line, shown_lines
-from signoff.surfaces.cli.text import clean, near, styled, wrapped
 from signoff.views.run_directory.answers import prompt_name
 
 SHOWN_LINES = 30

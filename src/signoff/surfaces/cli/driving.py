@@ -24,9 +24,15 @@ from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.output import DisplayOptions, Output, in_foreground, is_terminal
+from signoff.surfaces.cli.output import (
+    DisplayOptions,
+    Output,
+    clean,
+    in_foreground,
+    is_terminal,
+    one_line,
+)
 from signoff.surfaces.cli.summary import print_summary, report_to_json
-from signoff.surfaces.cli.text import clean, one_line
 from signoff.surfaces.cli.views import Interrupted, OpenReview, PlainView, View, run_interruptibly
 from signoff.views.timeline import Timeline
 

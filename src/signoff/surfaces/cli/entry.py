@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff._version import __version__
-from signoff.core.errors import NotTrusted, SignoffError
+from signoff.core.errors import NotTrusted, SignoffError, UnknownName
 from signoff.surfaces.cli import exits
 from signoff.surfaces.cli.options import CliCommand
-from signoff.surfaces.cli.text import clean
+from signoff.surfaces.cli.output import clean
 
 if TYPE_CHECKING:
     from signoff import notation
@@ -122,15 +122,10 @@ class LazyGroup(CliCommand, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the sub-command; an unknown one is reported with the closest name."""
+        """Finds the sub-command; an unknown one is reported with the closest ones."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            import difflib
-
-            names = self.list_commands(ctx)
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(names)}"
-            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
+            raise UnknownName("command", name, self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
     def format_commands(

@@ -23,8 +23,7 @@ from signoff.core.amounts import UNKNOWN, count, duration, money, partial
 from signoff.core.effects import EffectKind
 from signoff.core.workflow import Workflow
 from signoff.runtime.ports import Clock, Notice, Progress, Recorded, SystemClock
-from signoff.surfaces.cli.output import Keyboard
-from signoff.surfaces.cli.text import NARROWEST, one_line
+from signoff.surfaces.cli.output import NARROWEST, Keyboard, one_line
 from signoff.surfaces.cli.views import OpenReview, PlainView, StreamTail
 from signoff.views.narration import LogLine, Weight
 from signoff.views.timeline import EffectTry, FanOutProgress, Timeline, readable

@@ -15,8 +15,7 @@ from signoff.core.requests import AnswerForm, Edits, ItemState, request_word
 from signoff.core.stop_reason import describe_stop
 from signoff.documents.control_characters import shown_text
 from signoff.surfaces.cli.exits import OF_STATUS
-from signoff.surfaces.cli.output import STYLES, Output
-from signoff.surfaces.cli.text import clean, moment, near, one_line
+from signoff.surfaces.cli.output import STYLES, Output, clean, moment, near, one_line
 from signoff.views.narration import describe_answer
 
 SHOWN_REQUESTS = 5

@@ -20,7 +20,7 @@ from signoff.core.errors import HandlerFailed
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.runtime.process import kill_children
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.text import clean, one_line
+from signoff.surfaces.cli.output import clean, one_line
 from signoff.views.narration import LogLine, Narrator, Weight
 from signoff.views.timeline import Timeline
 

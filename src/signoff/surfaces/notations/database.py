@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from signoff.surfaces.cli.options import Group, debug_option, json_option, output, output_options
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.output import Output
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def upkeep_command(command: F) -> F:
         metavar="DIR",
         help="Folder of the backups; default: `data.backups`, else next to the file.",
     )
-    @json_option
-    @debug_option
+    @cli.json_option
+    @cli.debug_option
     @wraps(command)
     def run(
         database: str | None,
@@ -72,7 +72,7 @@ def migrations_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
-@click.group(cls=Group, epilog=_EPILOG)
+@click.group(cls=cli.Group, epilog=_EPILOG)
 def db() -> None:
     """Maintain your own SQLite database: migrations, backups, restore."""
 
@@ -82,7 +82,7 @@ def db() -> None:
 @upkeep_command
 def status(upkeep: Upkeep, as_json: bool) -> None:
     """List migrations, applied and pending, and the latest backup."""
-    out = output(as_json)
+    out = cli.output(as_json)
     report = upkeep.status()
     newest = report.newest_backup
     if as_json:
@@ -119,7 +119,7 @@ def migrate(upkeep: Upkeep, dry_run: bool, as_json: bool) -> None:
     Migrations are files named 001_what_it_does.sql, 002_..., applied once and in order, each in
     a transaction. A file that was changed after it was applied is refused.
     """
-    out = output(as_json)
+    out = cli.output(as_json)
     report = upkeep.migrate(dry_run=dry_run)
     if as_json:
         out.json(
@@ -147,7 +147,7 @@ def backup(upkeep: Upkeep, reason: str, as_json: bool) -> None:
     A backup that you take stays until you delete it. Of those that runs, migrations and restores
     take, the newest `data.keep` of each are kept.
     """
-    out = output(as_json)
+    out = cli.output(as_json)
     new = upkeep.backup(reason)
     if as_json:
         out.json(asdict(new))
@@ -159,7 +159,7 @@ def backup(upkeep: Upkeep, reason: str, as_json: bool) -> None:
 @upkeep_command
 def backups(upkeep: Upkeep, as_json: bool) -> None:
     """List backups, newest first."""
-    out = output(as_json)
+    out = cli.output(as_json)
     listed = upkeep.backups()
     if as_json:
         out.json([asdict(each) for each in listed])
@@ -182,7 +182,7 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
     to another database is refused, and the database stays as it is. The runs whose work is
     undone are named; they stop at their next step.
     """
-    out = output(as_json)
+    out = cli.output(as_json)
     if not yes:
         _confirm(upkeep, backup_id, as_json)
     report = upkeep.restore(backup_id)
@@ -198,7 +198,7 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
         out.line(f"the previous content is backup {report.saved.id}")
 
 
-@db.command()
+@cli.command(group=db)
 @click.option("--print", "print_sql", is_flag=True, help="Print the SQL; nothing is executed.")
 @click.option(
     "--role", default="signoff_worker", show_default=True, help="The role that runs workflows."
@@ -207,7 +207,6 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
 @click.option(
     "--table", "tables", multiple=True, metavar="TABLE", help="A table to grant; default: all."
 )
-@output_options
 def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...], out: Output) -> None:
     """Show how the owner of a PostgreSQL database sets it up.
 
@@ -218,10 +217,7 @@ def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...], out:
     if not print_sql:
         raise click.UsageError("signoff does not run this itself; pass --print to get the SQL")
     sql = setup_sql(role, tables, schema)
-    if out.as_json:
-        out.json({"sql": sql})
-    else:
-        click.echo(sql, nl=False)
+    out.show({"sql": sql}, sql.rstrip("\n"))
 
 
 def setup_sql(role: str, tables: Sequence[str] = (), schema: str = "public") -> str:
@@ -319,7 +315,7 @@ def _migration_to_json(migration: MigrationFile) -> dict[str, Any]:
 def _moment(backup: Backup) -> str:
     from datetime import datetime
 
-    from signoff.surfaces.cli.text import moment
+    from signoff.surfaces.cli.output import moment
 
     return moment(datetime.fromisoformat(backup.created_at).timestamp())
 

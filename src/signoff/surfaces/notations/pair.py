@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.pair.config import PRESETS, TEXT, VERDICTS
-from signoff.surfaces.cli.options import CliCommand, progress_options
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.output import DisplayOptions, Output
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.argument("task", required=False)
 @click.option("--preset", default=TEXT.name, show_default=True, type=click.Choice(list(PRESETS)),
               help="What is written; `slogan` uses Ollama if it runs.")  # fmt: skip
@@ -54,7 +54,7 @@ STDIN = "-"
               metavar="FILE",
               help="Also write the result to FILE; the whole session if it ends in .json.",
 )  # fmt: skip
-@progress_options
+@cli.progress_options
 def pair(
     task: str | None,
     preset: str,
@@ -82,16 +82,16 @@ def pair(
     error in a turn, 2 nothing was started.
     """
     from signoff.app.runs.start import plan
+    from signoff.surfaces.cli import options as cli
     from signoff.surfaces.cli.driving import drive_new
-    from signoff.surfaces.cli.options import limit_settings, set_up_logging
 
     params = _params(_task(task), agent, values)
     _check_output(file)
-    target, settings = f"pair:{preset}", limit_settings(limits)
+    target, settings = f"pair:{preset}", cli.limit_settings(limits)
     planned = plan(Path.cwd(), os.environ, target, params, name=name, command_line=settings)
     for warning in planned.warnings:
         display.out.warn(warning)
-    set_up_logging(planned.settings)
+    cli.set_up_logging(planned.settings)
     params = _with_ready_agents(preset, params, planned, display.out)
     display = replace(display, report=partial(_report, display.out, file))
     with planned.open(Path.cwd(), os.environ) as project:

@@ -15,7 +15,7 @@ from signoff.core.stop_reason import (
 )
 from signoff.notation import RunReport
 from signoff.runtime.store_port import RunId, RunRow
-from signoff.surfaces.cli.output import Output
+from signoff.surfaces.cli.output import Output, moment
 from signoff.surfaces.cli.summary import (
     WIDTH,
     detail_lines,
@@ -24,7 +24,6 @@ from signoff.surfaces.cli.summary import (
     next_lines,
     print_summary,
 )
-from signoff.surfaces.cli.text import moment
 from signoff.views.timeline import Timeline
 
 

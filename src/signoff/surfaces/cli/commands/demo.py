@@ -36,14 +36,8 @@ from signoff.core.outcome import Status
 from signoff.documents.regular_files import replace_private
 from signoff.review.pure.history import ReviewHistory, labels_by_round
 from signoff.runtime.extras import install_command
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import drive, drive_resume
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    Group,
-    limit_settings,
-    output_options,
-    progress_options,
-)
 from signoff.surfaces.cli.output import STYLES, DisplayOptions, Keyboard, Output
 from signoff.surfaces.cli.review_lines import DIFF_STYLES, severity_style
 
@@ -59,7 +53,7 @@ demo_checks.py holds the checks, goal.yaml the text to write, and .signoff/ the 
 its agents."""
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.option("--folder", type=click.Path(path_type=Path), metavar="DIR",
               default=DEFAULT_FOLDER, show_default=True,
               help="The folder of the demo project; created if it does not exist.")  # fmt: skip
@@ -69,7 +63,7 @@ its agents."""
               help="Kill the run once in the middle, like a power cut, and resume it.")  # fmt: skip
 @click.option("--die", is_flag=True, hidden=True,
               help="Kill this process once the first fix is recorded.")  # fmt: skip
-@progress_options
+@cli.progress_options
 def command(
     folder: Path,
     agent: str | None,
@@ -95,7 +89,7 @@ def command(
     # In a process of its own: the kill is a real one, as from a power cut, and this one has to
     # survive it.
     killed = _killed_run(folder, agent) if kill else None
-    demo = prepare_run(folder.absolute(), os.environ, limit_settings(limits))
+    demo = prepare_run(folder.absolute(), os.environ, cli.limit_settings(limits))
     with demo.project as project:
         if killed is not None:
             out.note("\nIts process was killed on purpose. Another one resumes the run:\n")
@@ -208,7 +202,7 @@ def _show_fix(history: ReviewHistory, number: int, out: Output) -> None:
 _STYLES = {"ready": "green", "missing": "dim", "damaged": "red"}
 
 
-@click.group(cls=Group)
+@click.group(cls=cli.Group)
 def models_command() -> None:
     """List, download and delete local models.
 
@@ -223,37 +217,25 @@ def models_command() -> None:
     """
 
 
-@models_command.command("list")
+@cli.command("list", group=models_command)
 @click.option("--agent", metavar="AGENT",
               help="List the models of this agent instead, such as those of an Ollama server.",
 )  # fmt: skip
-@output_options
 def list_(agent: str | None, out: Output) -> None:
     """List the available models and which ones are installed."""
     if agent is not None:
-        _list_server(agent, out)
+        names = asyncio.run(list_server_models(agent, Path.cwd(), os.environ))
+        documents = [{"agent": agent, "name": name} for name in names]
+        out.listing(documents, ("MODEL",), [(name,) for name in names], f"{agent} lists no models")
         return
     models = list_models(os.environ)
-    if out.as_json:
-        out.json([asdict(model) for model in models])
-        return
     rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
-    out.table(("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS"), rows, {"STATE": _STYLES})
+    headings = ("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS")
+    out.listing([*map(asdict, models)], headings, rows, styles={"STATE": _STYLES})
 
 
-def _list_server(agent: str, out: Output) -> None:
-    names = asyncio.run(list_server_models(agent, Path.cwd(), os.environ))
-    if out.as_json:
-        out.json([{"agent": agent, "name": name} for name in names])
-    elif names:
-        out.table(("MODEL",), [(name,) for name in names])
-    else:
-        out.note(f"{agent} lists no models")
-
-
-@models_command.command()
+@cli.command(group=models_command)
 @click.argument("model", required=False)
-@output_options
 def pull(model: str | None, out: Output) -> None:
     """Download a model and verify its sha256.
 
@@ -261,26 +243,21 @@ def pull(model: str | None, out: Output) -> None:
     """
     name = model or DEFAULT
     pulled, fetched = asyncio.run(pull_model(name, os.environ, tell=out.note))
-    if out.as_json:
-        out.json({**asdict(pulled), "fetched": fetched, "can_run": can_run_models()})
-    else:
-        done = "downloaded and verified" if fetched else "already installed"
-        out.line(f"{name} {done}: {pulled.path}")
+    done = "downloaded and verified" if fetched else "already installed"
+    document = {**asdict(pulled), "fetched": fetched, "can_run": can_run_models()}
+    out.show(document, f"{name} {done}: {pulled.path}")
     if not can_run_models():
         out.note(f"to run it: {install_command('local')}")
 
 
-@models_command.command()
+@cli.command(group=models_command)
 @click.argument("model")
-@output_options
 def rm(model: str, out: Output) -> None:
     """Delete an installed model."""
     removed, freed = remove_model(model, os.environ)
-    if out.as_json:
-        out.json({"name": removed.name, "freed": freed})
-        return
     deleted = f"deleted {removed.path}: {_megabytes(freed)} freed"
-    out.line(deleted if freed else f"{model} is not installed")
+    document = {"name": removed.name, "freed": freed}
+    out.show(document, deleted if freed else f"{model} is not installed")
 
 
 def _megabytes(size: int) -> str:

@@ -14,7 +14,7 @@ from signoff.app.settings.checks import Check, SetupReport, check_setup
 from signoff.app.settings.home import find_home
 from signoff.app.settings.settings import load_settings, settings_files
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import CliCommand, Group, output_options
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.output import Output
 
 _ABILITIES = (
@@ -27,9 +27,8 @@ _INDENT = " " * 19
 """The column where the detail of a check starts."""
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.option("-v", "--verbose", is_flag=True, help="Show every agent, and what each can do.")
-@output_options
 def command(out: Output) -> int:
     """Check your setup and show how to fix what is not ready.
 
@@ -104,7 +103,7 @@ def verdict(report: SetupReport) -> str:
     return "ready to run"
 
 
-@click.group(cls=Group)
+@click.group(cls=cli.Group)
 def config_command() -> None:
     """Show settings and where each comes from.
 
@@ -119,28 +118,21 @@ def config_command() -> None:
     """
 
 
-@config_command.command()
-@output_options
+@cli.command(group=config_command)
 def show(out: Output) -> None:
     """Show all settings and where each comes from."""
     settings = load_settings(find_home(Path.cwd(), os.environ), os.environ).masked()
-    if out.as_json:
-        out.json({key: {"value": s.value, "origin": s.origin} for key, s in settings.items()})
-        return
+    documents = {key: {"value": s.value, "origin": s.origin} for key, s in settings.items()}
     rows = [(key, _format(s.value), s.origin) for key, s in settings.items()]
-    out.table(("SETTING", "VALUE", "FROM"), rows)
+    out.listing(documents, ("SETTING", "VALUE", "FROM"), rows)
 
 
-@config_command.command()
-@output_options
+@cli.command(group=config_command)
 def path(out: Output) -> None:
     """Show the settings files, lowest precedence first."""
     files = settings_files(find_home(Path.cwd(), os.environ), os.environ)
-    if out.as_json:
-        out.json([{"path": str(file), "exists": file.is_file()} for file in files])
-        return
-    for file in files:
-        out.line(f"{file}{'' if file.is_file() else '  (not found)'}")
+    documents = [{"path": str(file), "exists": file.is_file()} for file in files]
+    out.show(documents, *(f"{each}{'' if each.is_file() else '  (not found)'}" for each in files))
 
 
 def _format(value: object) -> str:

@@ -33,17 +33,9 @@ from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState, request_word
 from signoff.runtime.store_port import InboxItem
 from signoff.surfaces.cli import exits
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import drive_resume
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    answer_options,
-    complete_run,
-    open_here,
-    output_options,
-    progress_options,
-    read_text_file,
-)
-from signoff.surfaces.cli.output import DisplayOptions, Output
+from signoff.surfaces.cli.output import DisplayOptions, Output, ago, clean, moment, near, one_line
 from signoff.surfaces.cli.summary import (
     deadline_lines,
     detail_lines,
@@ -52,7 +44,6 @@ from signoff.surfaces.cli.summary import (
     question_lines,
     shown_lines,
 )
-from signoff.surfaces.cli.text import ago, clean, moment, near, one_line
 
 SHOWN_STUCK = 5
 """How many queued runs that no worker can take are named."""
@@ -61,13 +52,12 @@ SHOWN = 50
 """How many requests are shown by default."""
 
 
-@click.command(cls=CliCommand)
-@click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=complete_run)
+@cli.command()
+@click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=cli.complete_run)
 @click.option(
     "-n", "--limit", type=int, metavar="NUMBER",
     help=f"The maximum number; -1 for all. The default is {SHOWN}, or all with --json.",
 )  # fmt: skip
-@output_options
 def command(where: str | None, limit: int | None, out: Output) -> None:
     """List pending requests, oldest first, with the commands that answer them.
 
@@ -76,7 +66,7 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
       signoff inbox first-try      the pending requests of one run
       signoff inbox 7              one request in full
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         if request_number(where or "") is not None:
             one = request_to_json(project, find_item(project, where))
             out.json(one) if out.as_json else _show(one, out, whole=True)
@@ -158,13 +148,13 @@ def _show_content(request: Mapping[str, Any], out: Output) -> None:
     out.line(f"    digest: {request['digest']}")
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.argument("words", nargs=-1, metavar="[REQUEST|RUN] [VALUE | HEADER=LABEL ...]")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Read the answer from a file.")  # fmt: skip
 @click.option("--text", "--why", "text", default="", help="A comment or reason.")
-@answer_options
-@progress_options
+@cli.answer_options
+@cli.progress_options
 def answer_command(
     words: tuple[str, ...],
     file: Path | None,
@@ -193,7 +183,7 @@ def answer_command(
       pbpaste | signoff answer 7 -
     """
     where, value = _parse(words, file)
-    with open_here(limits=limits, drives=resume_now) as project:
+    with cli.open_here(limits=limits, drives=resume_now) as project:
         if where is None and words and words[0] != "-":
             refuse_reference_as_answer(project, words[0])
         item = find_item(project, where)
@@ -211,7 +201,7 @@ def _parse(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str |
     if file is not None:
         if len(words) > 1:
             raise click.UsageError("give VALUE or --file, not both")
-        return (words[0] if words else None), read_text_file(file)
+        return (words[0] if words else None), cli.read_text_file(file)
     # No run has a name with a "=", so this is an answer already.
     named = len(words) > 1 and "=" not in words[0]
     where, values = (words[0], words[1:]) if named else (None, words)
@@ -238,10 +228,12 @@ Examples:
 """
 
     @click.command(help=text, epilog=examples)
-    @click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=complete_run)
+    @click.argument(
+        "where", required=False, metavar="[REQUEST|RUN]", shell_complete=cli.complete_run
+    )
     @click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
-    @answer_options
-    @progress_options
+    @cli.answer_options
+    @cli.progress_options
     def command(
         where: str | None,
         why: str,
@@ -251,7 +243,7 @@ Examples:
         limits: dict[str, str],
         display: DisplayOptions,
     ) -> int:
-        with open_here(limits=limits, drives=resume_now) as project:
+        with cli.open_here(limits=limits, drives=resume_now) as project:
             item = find_item(project, where)
             if not (yes or why) and display.may_ask:
                 # Without a reason, the next one to work on it can only guess.

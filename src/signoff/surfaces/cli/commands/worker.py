@@ -17,9 +17,8 @@ from signoff.core.amounts import count
 from signoff.core.outcome import Status
 from signoff.runtime.ports import Notice, Recorded
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import CliCommand, open_here, output_options
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import ago, clean, one_line
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, ago, clean, one_line
 from signoff.surfaces.cli.views import Interrupted, View, exit_at_once, run_interruptibly
 
 DEFAULT_SLOTS = 4
@@ -79,7 +78,7 @@ class WorkerView(View):
         print(clean(f"{moment} {run}: {status.value.replace('_', ' ')}{why}"), flush=True)
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.option("--slots", type=click.IntRange(1, 1000), default=DEFAULT_SLOTS, show_default=True,
               help="How many runs to drive at the same time.")  # fmt: skip
 @click.option("--capability", "labels", multiple=True, metavar="NAME",
@@ -87,7 +86,6 @@ class WorkerView(View):
 @click.option("--idle-exit", type=click.FloatRange(min=0), metavar="SECONDS",
               help="End after this time without work, and at once if there is another worker.",
 )  # fmt: skip
-@output_options
 def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: Output) -> int:
     """Drive runs that were handed over, until it is stopped.
 
@@ -100,7 +98,7 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
       signoff worker
       signoff worker --slots 16
     """
-    with open_here(drives=True) as project:
+    with cli.open_here(drives=True) as project:
         file = project.store.local_file()
         view = WorkerView(out, may_hang=file is None)
         dispatcher = open_dispatcher(project) if project.settings.dispatch else None
@@ -125,8 +123,7 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
     return exits.OK
 
 
-@click.command(cls=CliCommand)
-@output_options
+@cli.command()
 def workers_command(out: Output) -> None:
     """List the workers that drive runs, with their load.
 
@@ -134,23 +131,20 @@ def workers_command(out: Output) -> None:
       signoff workers
       signoff workers --json
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         workers = living_workers(project.store)
-    if out.as_json:
-        out.json([worker_document(each) for each in workers])
-    elif workers:
-        now = time.time()
-        cells = [
-            (
-                each.number,
-                each.owner.host_name,
-                each.owner.pid,
-                f"{each.running}/{each.slots}",
-                ago(each.started_at, now),
-                ", ".join(each.capabilities),
-            )
-            for each in workers
-        ]
-        out.table(("WORKER", "HOST", "PID", "RUNS", "STARTED", "CAPABILITIES"), cells)
-    else:
-        out.line("no workers; start one: signoff worker")
+    now = time.time()
+    rows = [
+        (
+            each.number,
+            each.owner.host_name,
+            each.owner.pid,
+            f"{each.running}/{each.slots}",
+            ago(each.started_at, now),
+            ", ".join(each.capabilities),
+        )
+        for each in workers
+    ]
+    headings = ("WORKER", "HOST", "PID", "RUNS", "STARTED", "CAPABILITIES")
+    none = "no workers; start one: signoff worker"
+    out.listing([*map(worker_document, workers)], headings, rows, none)

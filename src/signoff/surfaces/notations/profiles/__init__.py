@@ -39,20 +39,8 @@ from signoff.profiles.transitions import SessionCommand, TransitionTable
 from signoff.profiles.view import position
 from signoff.runtime.store_port import RunRow
 from signoff.surfaces.cli import exits
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import drive_new, drive_resume, finish
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    Group,
-    complete_run,
-    declared_options,
-    inputs,
-    limit_settings,
-    open_here,
-    output_options,
-    progress_options,
-    project_dir_option,
-    set_up_logging,
-)
 from signoff.surfaces.cli.output import DisplayOptions, Output
 
 # `signoff profile list`, `show`, `providers` and `validate`: what there is to use.
@@ -63,9 +51,8 @@ def settings_here() -> Settings:
     return load_settings(expected_home(Path.cwd(), os.environ), os.environ)
 
 
-@click.command("list", cls=CliCommand)
-@project_dir_option
-@output_options
+@cli.command("list")
+@cli.project_dir_option
 def list_profiles(out: Output) -> None:
     """List profiles.
 
@@ -98,10 +85,9 @@ def list_profiles(out: Output) -> None:
     out.table(("PROFILE", "FROM", "DESCRIPTION"), rows, spare=("FROM",))
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("name", metavar="NAME")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def show(name: str, out: Output) -> None:
     """Show what a profile needs.
 
@@ -162,10 +148,9 @@ def _is_required(field: Mapping[str, Any]) -> bool:
     return bool(field.get("required")) and "default" not in field
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("name", required=False, metavar="[NAME]")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def providers(name: str | None, out: Output) -> None:
     """List providers and approvers.
 
@@ -215,13 +200,12 @@ def _providers() -> Iterator[dict[str, Any]]:
             yield {"name": key, "kind": kind, "description": description}
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("what", type=click.Choice(["ai", "standards", "all"]), metavar="ai|standards|all")
 @click.argument("key", required=False, metavar="[KEY]")
 @click.option("--profile", "profile_name", metavar="NAME",
               help="Check the standards of this profile; default: of all profiles.")  # fmt: skip
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def validate(what: str, key: str | None, profile_name: str | None, out: Output) -> int:
     """Check that providers can be used, without calling any.
 
@@ -333,7 +317,7 @@ _adopt_option = click.option(
 )
 
 
-class ProfileGroup(Group):
+class ProfileGroup(cli.Group):
     """A group with the commands that profiles add; they are loaded only when one is needed."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -379,18 +363,18 @@ def profile() -> None:
 def session_argument(command: F) -> F:
     """Adds the optional name of a session."""
     return click.argument(
-        "session", required=False, metavar="[SESSION]", shell_complete=complete_run
+        "session", required=False, metavar="[SESSION]", shell_complete=cli.complete_run
     )(command)
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.argument("name", metavar="NAME")
 @click.option("-c", "--context", "values", multiple=True, metavar="KEY=VALUE",
               help="A value of the profile's context. Repeatable.")  # fmt: skip
 @click.option("--name", "run_name", metavar="NAME", help="A name for the session; must be new.")
-@declared_options(NOTATION.options)
-@project_dir_option
-@progress_options
+@cli.declared_options(NOTATION.options)
+@cli.project_dir_option
+@cli.progress_options
 def init(
     name: str,
     values: tuple[str, ...],
@@ -409,12 +393,12 @@ def init(
       signoff profile init python-module -c module=slugs -c description="..."
       signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
     """
-    params = {key.replace("-", "_"): value for key, value in inputs(values, "-c").items()}
+    params = {key.replace("-", "_"): value for key, value in cli.inputs(values, "-c").items()}
     planned = plan(
         Path.cwd(), os.environ, f"profile:{name}", params,
-        name=run_name, command_line=limit_settings(limits), options=options,
+        name=run_name, command_line=cli.limit_settings(limits), options=options,
     )  # fmt: skip
-    set_up_logging(planned.settings)
+    cli.set_up_logging(planned.settings)
     for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     refuse_not_ready(planned.not_ready())
@@ -422,7 +406,7 @@ def init(
         return drive_new(project, planned, display, params, name=run_name)
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @session_argument
 @click.option("--complete", "command", flag_value=SessionCommand.APPROVE_COMPLETE.value,
               help="Finish the session, whatever the review's verdict is.")  # fmt: skip
@@ -435,8 +419,8 @@ def init(
 @click.option("--hash-prompts/--no-hash-prompts", default=None,
               help="Whether the digests of prompts are recorded, from now on.")  # fmt: skip
 @_adopt_option
-@project_dir_option
-@progress_options
+@cli.project_dir_option
+@cli.progress_options
 def approve(
     session: str | None,
     why: str,
@@ -456,7 +440,7 @@ def approve(
       signoff profile approve first-try --revise --why "the names are unclear"
     """
     chosen = {name: value for name, value in extras.items() if value is not None}
-    with open_here(limits=limits, drives=True) as project:
+    with cli.open_here(limits=limits, drives=True) as project:
         row = find_session(project, session)
         if not project.store.items(row.name, state=(ItemState.ANSWERED,)):
             if project.store.items(row.name):
@@ -467,12 +451,12 @@ def approve(
         return drive_resume(project, display, project.run(row.name), adopt=adopt)
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @session_argument
 @click.option("-f", "--feedback", required=True, metavar="TEXT", help="What has to change.")
 @_adopt_option
-@project_dir_option
-@progress_options
+@cli.project_dir_option
+@cli.progress_options
 def reject(
     session: str | None, feedback: str, adopt: bool, limits: dict[str, str], display: DisplayOptions
 ) -> int:
@@ -487,17 +471,16 @@ def reject(
     """
     if not feedback.strip():
         raise UsageError("the feedback is empty; write what has to change: -f TEXT")
-    with open_here(limits=limits, drives=True) as project:
+    with cli.open_here(limits=limits, drives=True) as project:
         row = find_session(project, session)
         _decide(project, row, AnswerInput(None, feedback), yes=False)
         return drive_resume(project, display, project.run(row.name), adopt=adopt)
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @session_argument
 @click.option("--why", default="", help="The reason, which is recorded.")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def cancel(session: str | None, why: str, out: Output) -> int:
     """Cancel a session; its files stay.
 
@@ -506,17 +489,16 @@ def cancel(session: str | None, why: str, out: Output) -> int:
     Examples:
       signoff profile cancel first-try --why "wrong table"
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         name, ended = asyncio.run(cancel_run(project, find_session(project, session).name, why))
         catch_up(project, name, out.warn)
         finish(details_of(project, name), out)
     return exits.OK if ended is Status.CANCELLED else exits.ERROR
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @session_argument
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def status(session: str | None, out: Output) -> None:
     """Show where a session is and what it waits for.
 
@@ -527,7 +509,7 @@ def status(session: str | None, out: Output) -> None:
       signoff profile status
       signoff profile status first-try --json
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         finish(details_of(project, find_session(project, session).name), out)
 
 

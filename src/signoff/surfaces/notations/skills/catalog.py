@@ -30,13 +30,11 @@ from signoff.skills.discovery import Skill, all_skills, find_in_folder, find_sou
 from signoff.skills.stateless import keeps_state
 from signoff.skills.step_text import SkillPlace, first_command, option_name
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import CliCommand, in_project, output_options, project_dir_option
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import one_line
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, one_line
 
 
-@click.command("list", cls=CliCommand)
-@output_options
+@cli.command("list")
 def list_skills(out: Output) -> int:
     """List skills.
 
@@ -71,10 +69,9 @@ def list_skills(out: Output) -> int:
     return exits.ERROR if problems else exits.OK
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("name", metavar="NAME")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def show(name: str, out: Output) -> None:
     """Show the steps and the parameters of a skill.
 
@@ -195,9 +192,8 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @place_options
-@output_options
 def install(
     names: Sequence[str], agent: str | None, to: Path | None, user: bool, out: Output
 ) -> int:
@@ -221,9 +217,8 @@ def install(
     return exits.ERROR if problems else exits.OK
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @place_options
-@output_options
 def uninstall(
     names: Sequence[str], agent: str | None, to: Path | None, user: bool, out: Output
 ) -> None:
@@ -425,8 +420,8 @@ def skill_text(workflow: Workflow, folder: str = "") -> str:
         description=textwrap.fill(_description(workflow), _WIDTH, break_on_hyphens=False),
         steps=f"are {steps} steps" if steps > 1 else "is one step",
         first=first_command(workflow, SkillPlace(name, folder)),
-        show=in_project(shlex.join(["signoff", "skill", "show", name]), folder),
-        run=in_project(shlex.join(["signoff", "run", name, "--pull"]), folder),
+        show=cli.in_project(shlex.join(["signoff", "skill", "show", name]), folder),
+        run=cli.in_project(shlex.join(["signoff", "run", name, "--pull"]), folder),
         resume=texts["with-files" if keeps_state(workflow) else "without-files"],
     )
     return marked(name, f"{_front_matter(workflow)}\n{body}\n")

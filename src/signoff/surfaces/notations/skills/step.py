@@ -63,15 +63,9 @@ from signoff.skills.step_text import (
     when_done,
 )
 from signoff.skills.types import QUESTION_RELAY_HANDLER
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.entry import run_command
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    enter_folder,
-    output_options,
-    project_dir_option,
-)
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import clean
+from signoff.surfaces.cli.output import Output, clean
 
 ANSWER_ID, ANSWER_VALUE = "user_answer_id", "user_answer_value"
 """The parameters that bring a user's answers back: the header of a question, and its answer."""
@@ -92,7 +86,7 @@ _PREFIX = "skill_"
 """Begins the names of a skill's parameters in click, apart from the command's own."""
 
 
-class StepCommand(CliCommand):
+class StepCommand(cli.CliCommand):
     """A command whose options depend on the skill that its first argument names."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -102,7 +96,7 @@ class StepCommand(CliCommand):
         if name is not None and not ctx.resilient_parsing:
             # The skill is found before its options, and with them this one, are parsed.
             if project_dir := _value_of(option_name(PROJECT_DIR), args):
-                enter_folder(ctx, project_dir)
+                cli.enter_folder(ctx, project_dir)
             # A module may print while it is imported; stdout is for instructions.
             with redirect_stdout(sys.stderr):
                 ctx.obj, folder = find_in_folder(name, context_here())
@@ -125,7 +119,7 @@ class StepCommand(CliCommand):
         return [*own, *_options(ctx.obj)] if isinstance(ctx.obj, Workflow) else own
 
 
-@click.command(cls=StepCommand)
+@cli.command(cls=StepCommand)
 @click.argument("name", metavar="NAME")
 @click.option("--step", "number", type=int, required=True, metavar="N",
               help="The step to show; 1 is the first.")  # fmt: skip
@@ -133,8 +127,7 @@ class StepCommand(CliCommand):
               help="A sub-agent's question that the user answered. Repeatable.")  # fmt: skip
 @click.option(option_name(ANSWER_VALUE), "labels", multiple=True, metavar="ANSWER",
               help="The answer to it.")  # fmt: skip
-@project_dir_option
-@output_options
+@cli.project_dir_option
 @click.pass_context
 def step(
     context: click.Context,
@@ -459,11 +452,11 @@ def _is_found(name: str, file: Path) -> bool:
 
 
 @click.command(
-    cls=CliCommand,
+    cls=cli.CliCommand,
     # Everything after the module belongs to the script, options included.
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@project_dir_option
+@cli.project_dir_option
 @click.argument("module", metavar="MODULE")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 def script(module: str, arguments: Sequence[str]) -> None:
