@@ -152,9 +152,8 @@ class Tools:
     ) -> types.CallToolResult:
         """Take a pulled run's open work, or submit a result. The engine checks it."""
         with self.server.project() as project:
-            return reply(
-                await take_or_submit(project, run, WorkSubmission(item, result, failure), page)
-            )
+            answer = AnswerInput(failure or result, by="agent", failed=bool(failure))
+            return reply(await take_or_submit(project, run, item or None, answer, page))
 
 
 def reply(values: Any) -> types.CallToolResult:
@@ -260,36 +259,19 @@ LONGEST_PROBLEM = 1_500
 MOST_ITEMS = 20
 
 
-@dataclass(frozen=True)
-class WorkSubmission:
-    """What an agent hands in; nothing if it only asks for work."""
-
-    item: int
-    """0 if there is only one."""
-    result: str
-    failure: str
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the agent asks for work instead."""
-        return not self.result and not self.failure
-
-
 async def take_or_submit(
-    project: Project, run: str, submission: WorkSubmission, page: int
+    project: Project, run: str, number: int | None, answer: AnswerInput, page: int
 ) -> dict[str, Any]:
-    """Returns the open work of a run, after a submission if there is one."""
+    """Returns the open work of a run, after a submission unless the answer is empty.
+
+    An agent that works alone need not count: without a number, the only open item is meant.
+    """
     row = project.store.row(run)
     if ANY_AGENT not in load_state(project, row).stand_ins:
         # Other requests for work are for humans who review in place of an agent.
         raise UsageError(f"the work of run {run!r} is not handed out; it was not started to be")
-    # An agent that works alone need not count: the only open item is meant.
-    number = submission.item or None
-    if submission.is_empty:
+    if not answer.value:
         return _work_reply(await external_work.next_work(project, run), number, page)
-    answer = AnswerInput(
-        submission.failure or submission.result, by="agent", failed=bool(submission.failure)
-    )
     which = None if number is None else str(number)
     try:
         return _work_reply(await external_work.submit(project, run, which, answer), None, 1)
