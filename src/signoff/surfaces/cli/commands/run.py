@@ -11,20 +11,13 @@ from typing import Any
 
 import click
 
+from signoff.app.runs import start
 from signoff.app.runs.history import timeline_of
 from signoff.app.runs.next_commands import error_message, next_command
 from signoff.app.runs.run_records import living_workers, worker_for
 from signoff.app.runs.runs import cancel, catch_up
 from signoff.app.runs.show import show
-from signoff.app.runs.start import (
-    FROM_OUTSIDE,
-    StartPlan,
-    change,
-    due_runs,
-    plan,
-    plan_again,
-    resume_due,
-)
+from signoff.app.runs.start import StartPlan
 from signoff.app.settings.agents import describe, refuse_not_ready
 from signoff.app.settings.project import Project
 from signoff.app.settings.settings import command_line_limits
@@ -108,7 +101,7 @@ def command(
     params = cli.inputs(values)
     if (target is None) == (again is None):
         raise click.UsageError("name a target, or a run with --again")
-    make_plan = plan if again is None else plan_again
+    make_plan = start.plan if again is None else start.plan_again
     planned = make_plan(
         Path.cwd(),
         os.environ,
@@ -125,7 +118,7 @@ def command(
     switch = {**planned.switch, **_replacements(agents, planned, out)}
     params = params if again is None else dict(planned.params)
     if dry_run:
-        return _show_dry_run(planned, out, {**switch, **(FROM_OUTSIDE if pull else {})})
+        return _show_dry_run(planned, out, {**switch, **(start.FROM_OUTSIDE if pull else {})})
     # External workers answer for the agents of a pulled run, and a worker may have agents that this
     # machine lacks.
     if not pull and not detach:
@@ -261,7 +254,7 @@ def resume_command(
         )
     if detach and (pull or target):
         raise click.UsageError("--detach cannot be combined with --pull or --target")
-    switch = cli.pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
+    switch = cli.pairs(agents, "--agent") | (start.FROM_OUTSIDE if pull else {})
     display = replace(display, no_input=display.no_input or pull)
     with cli.open_here(limits=limits, drives=True) as project:
         if due:
@@ -284,12 +277,12 @@ def resume_command(
 
 def _resume_due(project: Project, display: DisplayOptions) -> int:
     out = display.out
-    history = {row.name: timeline_of(project, row) for row in due_runs(project)}
+    history = {row.name: timeline_of(project, row) for row in start.due_runs(project)}
     view = choose_view(out, history=history, several=True)
     with events_file(display.events) as watchers, view:
         try:
             resumed = run_interruptibly(
-                resume_due(
+                start.resume_due(
                     project,
                     limits=command_line_limits(project.settings),
                     observers=[view, *watchers],
@@ -316,15 +309,15 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
 
 
 def start_detached(
-    project: Project, plan: StartPlan, options: Mapping[str, Any], out: Output
+    project: Project, planned: StartPlan, options: Mapping[str, Any], out: Output
 ) -> int:
     """Queues a new run, and starts a worker if there is none; `options` are those of the use case.
 
     Where each host has its own agents, a worker with the right ones may be elsewhere.
     """
     if project.store.local_file() is not None:
-        refuse_not_ready(plan.not_ready(options["switch"]))
-    return report_queued(project, hand_over(project, plan, **options).name, out)
+        refuse_not_ready(planned.not_ready(options["switch"]))
+    return report_queued(project, hand_over(project, planned, **options).name, out)
 
 
 def resume_detached(project: Project, run: str | None, changes: RunChanges, out: Output) -> int:
@@ -332,7 +325,7 @@ def resume_detached(project: Project, run: str | None, changes: RunChanges, out:
     row = project.run(run)
     if row.status in FINAL:
         return finish(show(project, row.name), out)
-    asyncio.run(change(project, row, changes, out.warn))
+    asyncio.run(start.change(project, row, changes, out.warn))
     queued = wake(project, row.name)
     if queued.status is Status.QUEUED:
         return report_queued(project, row.name, out)

@@ -17,13 +17,8 @@ from signoff.core.spend import LedgerEntry
 from signoff.documents.control_characters import json_text
 from signoff.store.run_layout import EndView
 from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli import summary
 from signoff.surfaces.cli.output import Output, moment
-from signoff.surfaces.cli.summary import (
-    print_details,
-    print_indented,
-    print_summary,
-    report_to_json,
-)
 from signoff.views.narration import LogLine, Weight, describe_answer
 from signoff.views.timeline import Timeline
 
@@ -52,16 +47,16 @@ def command(run: str | None, with_state: bool, out: Output) -> None:
             catch_up(project, name, out.warn)
         if out.as_json:
             state = {"state": report.state} if with_state else {}
-            out.json({**report_to_json(report), **state})
+            out.json({**summary.report_to_json(report), **state})
             return
-        print_summary(report, out)
-        print_details(report, out)
+        summary.print_summary(report, out)
+        summary.print_details(report, out)
         _print_rounds(report, out)
         _describe(report, out)
         if with_state:
             out.line()
             out.line("  state")
-            print_indented(json_text(report.state, indent=2), out)
+            summary.print_indented(json_text(report.state, indent=2), out)
 
 
 def _shows(folder: Path, end: EndView) -> bool:

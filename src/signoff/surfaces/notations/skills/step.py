@@ -34,34 +34,12 @@ from signoff.documents.python_files import (
     extend_import_path,
     make_importable,
 )
-from signoff.runtime.sub_agents import (
-    BUDGET_RULE,
-    RUN_SCRIPT,
-    SUB_AGENT_QUESTION_FORMAT,
-    Dispatch,
-    typed_response,
-)
+from signoff.runtime import sub_agents
+from signoff.runtime.sub_agents import Dispatch
+from signoff.skills import stateless, step_text
 from signoff.skills.discovery import InvalidSkill, find_in_folder, find_source, skills_folder
-from signoff.skills.stateless import (
-    STATE_DIR,
-    EvaluatedStep,
-    evaluate_step,
-    iterations,
-    keeps_state,
-    repeats,
-    step_at,
-)
-from signoff.skills.step_text import (
-    LAST_STEP,
-    PROGRAM,
-    PROJECT_DIR,
-    SkillPlace,
-    command_text,
-    commands,
-    option_name,
-    page,
-    when_done,
-)
+from signoff.skills.stateless import STATE_DIR, EvaluatedStep
+from signoff.skills.step_text import PROJECT_DIR, SkillPlace, command_text, option_name
 from signoff.skills.types import QUESTION_RELAY_HANDLER
 from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.entry import run_command
@@ -157,17 +135,17 @@ def step(
         for name, value in values.items()
         if value is not None
     }
-    if keeps_state(workflow) and given.get(STATE_DIR):
+    if stateless.keeps_state(workflow) and given.get(STATE_DIR):
         # The next command may be run in another folder.
         given[STATE_DIR] = str(Path(given[STATE_DIR]).absolute())
     answers = _answers(headers, labels)
-    if answers and not may_ask(step_at(workflow, number)):
+    if answers and not may_ask(stateless.step_at(workflow, number)):
         raise UsageError(
             f"step {number} of {workflow.name!r} has no sub-agent that may ask the user"
         )
     _refuse_missing(workflow, number, given)
     with redirect_stdout(sys.stderr):
-        evaluated = evaluate_step(workflow, number, given)
+        evaluated = stateless.evaluate_step(workflow, number, given)
     if out.as_json:
         out.json(as_json(evaluated, target, answers))
     else:
@@ -196,7 +174,7 @@ def _value_of(option: str, args: Sequence[str]) -> str:
 def _params(workflow: Workflow) -> dict[str, Param | None]:
     """Returns what a skill takes, by name; None for a text that is not declared as data."""
     names: dict[str, Param | None] = dict.fromkeys(sorted(workflow.inputs or ()))
-    if repeats(workflow):
+    if stateless.repeats(workflow):
         names[ITERATION] = None
     return {**names, **workflow.declared_params}
 
@@ -218,7 +196,7 @@ def _refuse_reserved(workflow: Workflow) -> None:
 
 
 def _refuse_missing(workflow: Workflow, number: int, given: Collection[str]) -> None:
-    own = {**workflow.input_params, **workflow.params[step_at(workflow, number).id]}
+    own = {**workflow.input_params, **workflow.params[stateless.step_at(workflow, number).id]}
     missing = [each for name, each in own.items() if each.required and name not in given]
     if missing:
         needed = [f"{option_name(each.name)} {shlex.quote(placeholder(each))}" for each in missing]
@@ -285,7 +263,7 @@ def as_json(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ())
     if may_ask(evaluated.step):
         launched["answer_command"] = _answer_command(evaluated, target, answers)
     if answers:
-        launched["user_response"] = typed_response(answers)
+        launched["user_response"] = sub_agents.typed_response(answers)
     return {**shown, "dispatch": launched}
 
 
@@ -300,7 +278,7 @@ def as_text(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ())
         folder = evaluated.state_dir
         more = [f"The state directory is {json_text(folder)}."] if folder else []
         more += _round(evaluated)
-    return page(title, _actions(evaluated), [*more, *_end(evaluated, target)])
+    return step_text.page(title, _actions(evaluated), [*more, *_end(evaluated, target)])
 
 
 def _actions(evaluated: EvaluatedStep) -> Sequence[str]:
@@ -310,7 +288,7 @@ def _actions(evaluated: EvaluatedStep) -> Sequence[str]:
 
 def _round(evaluated: EvaluatedStep) -> Iterator[str]:
     """Yields which round of a step this is; the instructions are the same in each of them."""
-    domain = iterations(evaluated.workflow, evaluated.step)
+    domain = stateless.iterations(evaluated.workflow, evaluated.step)
     if domain is None or evaluated.limit is not None:
         return
     if evaluated.is_over:
@@ -350,30 +328,31 @@ def _launch(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> I
         script = shlex.split(launched["script"])
         # One that is part of signoff is found everywhere.
         pinned = target.folder if not script[0].startswith("signoff.") else ""
-        words = [*RUN_SCRIPT, *(["--project-dir", pinned] if pinned else ()), *script]
+        words = [*sub_agents.RUN_SCRIPT, *(["--project-dir", pinned] if pinned else ()), *script]
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
-        yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
+        what = "Tell it to run this and follow what it prints:"
+        yield step_text.commands(what, shlex.join(words))
     if launched.get("context_vars"):
         context = json_text(dict(launched["context_vars"]), indent=2, default=str)
         yield f"Give it this context:\n\n{context}"
     if not launched.get("free_form"):
         yield "Ask it for a verdict, pass or fail, with its reasons. Anything unclear is a fail."
-    yield f"Tell it: {BUDGET_RULE}"
+    yield f"Tell it: {sub_agents.BUDGET_RULE}"
     if may_ask(evaluated.step):
         yield from _relay(evaluated, target, answers)
 
 
 def _relay(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> Iterator[str]:
     """Yields what lets the sub-agent ask, and brings the answers back to it."""
-    yield f"Give it this as well:\n\n{_set_apart(SUB_AGENT_QUESTION_FORMAT)}"
+    yield f"Give it this as well:\n\n{_set_apart(sub_agents.SUB_AGENT_QUESTION_FORMAT)}"
     if answers:
         yield (
             "The user has answered. End its task with the answers, and add the text of each "
-            f"question as <question>:\n\n{_set_apart(typed_response(answers))}"
+            f"question as <question>:\n\n{_set_apart(sub_agents.typed_response(answers))}"
         )
     yield QUESTION_RELAY_HANDLER
-    yield commands(
+    yield step_text.commands(
         "This prints the step with the answers; repeat both options for each answer:",
         _answer_command(evaluated, target, answers),
     )
@@ -400,9 +379,9 @@ def _end(evaluated: EvaluatedStep, target: SkillPlace) -> Iterator[str]:
             "is not finished. Stop, and report to the user what is still open."
         )
     elif evaluated.is_last:
-        yield LAST_STEP
+        yield step_text.LAST_STEP
     elif evaluated.following is not None:
-        yield when_done(command_text(evaluated.following, target))
+        yield step_text.when_done(command_text(evaluated.following, target))
     else:
         gate = evaluated.step.gate
         if gate is not None:
@@ -423,7 +402,7 @@ def _condition(evaluated: EvaluatedStep, label: str) -> str:
 def _choice(condition: str, command: NextCommand | None, target: SkillPlace) -> str:
     if command is None:
         return f"{condition}, stop: the skill ends there."
-    return commands(f"{condition}, run:", command_text(command, target))
+    return step_text.commands(f"{condition}, run:", command_text(command, target))
 
 
 def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
@@ -431,7 +410,7 @@ def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[st
     found_by = workflow.name if _is_found(workflow.name, file) else target
     # A sub-agent is told to run a module, and knows nothing of steps yet.
     step = [] if _names_step(arguments) else ["--step", "1"]
-    return run_command([*PROGRAM[1:], found_by, *step, *arguments])
+    return run_command([*step_text.PROGRAM[1:], found_by, *step, *arguments])
 
 
 def _names_step(arguments: Sequence[str]) -> bool:
