@@ -104,20 +104,15 @@ class LazyGroup(CliCommand, click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """Imports one sub-command."""
-        command: click.Command
         if cmd_name in COMMANDS:
-            module = import_module(
-                f"signoff.surfaces.cli.commands.{_HOMES.get(cmd_name, cmd_name)}"
-            )
-            command = getattr(module, f"{cmd_name}_command" if cmd_name in _HOMES else "command")
+            home = _HOMES.get(cmd_name)
+            module = import_module(f"signoff.surfaces.cli.commands.{home or cmd_name}")
+            command: click.Command = getattr(module, f"{cmd_name}_command" if home else "command")
             return command
         from signoff import plugins
 
-        for notation in plugins.notations():
-            if cmd_name in notation.commands:
-                command = plugins.load(notation.commands[cmd_name].import_path)
-                return command
-        return None
+        found = _notation_commands().get(cmd_name)
+        return plugins.load(found.import_path) if found is not None else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -288,15 +288,6 @@ def complete_run(
     ]
 
 
-def complete_target(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Lets the shell complete files, which is what most targets are."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(incomplete, type="file")]
-
-
 def pairs(values: Sequence[str], option: str) -> dict[str, str]:
     """Parses `name=value` texts; raises `BadParameter` for anything else."""
     parsed = {}

@@ -38,7 +38,7 @@ from signoff.surfaces.cli.views import Interrupted, run_interruptibly
 
 
 @click.command(cls=cli.CliCommand)
-@click.argument("target", required=False, shell_complete=cli.complete_target)
+@click.argument("target", required=False, type=click.Path())
 @click.option("--again", metavar="RUN", shell_complete=cli.complete_run,
               help="Start a new run like RUN: same target, parameters, options, agents and limits.",
 )  # fmt: skip

@@ -17,7 +17,7 @@ from signoff.surfaces.cli.output import Output
 
 
 @cli.command()
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=cli.complete_target)
+@click.argument("targets", nargs=-1, type=click.Path(), metavar="[TARGET]...")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
 @click.option("--agent", "agents", multiple=True, metavar="[NAME=]OTHER",
               help="Check that `run` could replace these agents. Repeatable.")  # fmt: skip
@@ -79,7 +79,7 @@ def _print(checked: ValidationResult, out: Output) -> None:
 
 
 @cli.command()
-@click.argument("target", shell_complete=cli.complete_target)
+@click.argument("target", type=click.Path())
 @click.option("--format", "form", type=click.Choice(["text", "mermaid"]), default="text",
               show_default=True, help="The output format: text, or a Mermaid diagram.")  # fmt: skip
 @cli.notation_options("graph")
