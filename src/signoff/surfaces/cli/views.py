@@ -220,18 +220,13 @@ def quit_at_once(view: View) -> None:
     names = "".join(
         f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
     )
-    exit_at_once(view, f"\nquit at once{names}\n", exits.INTERRUPTED)
-
-
-def exit_at_once(view: View, message: str, code: int) -> None:
-    """Ends this process and every program it started, with a last message; on any thread."""
     try:
         # Not by what the journal knows of them: a program that was just started is not in it yet.
         kill_children()
         view.release_terminal()
-        os.write(2, message.encode())
+        os.write(2, f"\nquit at once{names}\n".encode())
     finally:
-        os._exit(code)
+        os._exit(exits.INTERRUPTED)
 
 
 def _install(

@@ -6,7 +6,6 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -43,8 +42,7 @@ def command(out: Output) -> int:
     report = check_setup(Path.cwd(), os.environ)
     code = exits.OK if report.can_run else exits.ERROR
     if out.as_json:
-        checks = [_to_json(check) for check in report.checks]
-        out.json({"can_run": report.can_run, "checks": checks, "advice": list(report.advice)})
+        out.json({"can_run": report.can_run, **asdict(report)})
         return code
     # Nobody has set up every agent there is, and a page of those would hide the one that is
     # missing.
@@ -63,17 +61,6 @@ def command(out: Output) -> int:
         out.line()
     out.prose(verdict(report))
     return code
-
-
-def _to_json(check: Check) -> dict[str, Any]:
-    values = {
-        "name": check.name,
-        "ready": check.ready,
-        "detail": check.detail,
-        "remedy": "" if check.ready else check.remedy,
-        "needed": check.needed,
-    }
-    return values | ({"capabilities": asdict(check.capabilities)} if check.capabilities else {})
 
 
 def _print(check: Check, out: Output) -> None:

@@ -46,24 +46,13 @@ def list_skills(out: Output) -> int:
       signoff skill list --json
     """
     skills, problems = listed_skills(context_here())
-    if out.as_json:
-        out.json(
-            [
-                {
-                    "name": skill.name,
-                    "description": skill.description,
-                    "steps": skill.steps,
-                    "origin": skill.origin,
-                }
-                for skill in skills
-            ]
-        )
-    else:
-        rows = [
-            (each.name, each.steps or "", each.origin, _first_sentence(each.description))
-            for each in skills
-        ]
-        out.table(("SKILL", "STEPS", "FROM", "DESCRIPTION"), rows, spare=("FROM", "STEPS"))
+    documents = [
+        {"name": s.name, "description": s.description, "steps": s.steps, "origin": s.origin}
+        for s in skills
+    ]
+    rows = [(s.name, s.steps or "", s.origin, _first_sentence(s.description)) for s in skills]
+    headings = ("SKILL", "STEPS", "FROM", "DESCRIPTION")
+    out.listing(documents, headings, rows, spare=("FROM", "STEPS"))
     for problem in problems:
         out.warn(str(problem))
     return exits.ERROR if problems else exits.OK
