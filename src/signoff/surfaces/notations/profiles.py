@@ -147,7 +147,7 @@ class ProfileGroup(cli.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns a command; for one that is not built in, the profiles are loaded."""
-        return super().get_command(ctx, cmd_name) or self._additional(cmd_name).get(cmd_name)
+        return super().get_command(ctx, cmd_name) or self._additional().get(cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
         """Returns the names of all commands, those of profiles last."""
@@ -158,12 +158,11 @@ class ProfileGroup(cli.Group):
             # Help is for everyone, and imports nothing.
             return own
 
-    def _additional(self, wanted: str | None = None) -> Mapping[str, click.Command]:
-        """Returns the commands of profiles; loading stops at the first profile with `wanted`."""
+    def _additional(self) -> Mapping[str, click.Command]:
+        """Returns the commands of profiles."""
         added = click.Group()
-        for _ in factories.profile_commands(context_here(), added):
-            if wanted in added.commands:
-                break
+        # A profile that cannot be loaded is listed with its problem by `profile list`.
+        list(factories.profile_commands(context_here(), added))
         return added.commands
 
 

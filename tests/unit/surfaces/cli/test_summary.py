@@ -165,7 +165,7 @@ def request(prompt: str, **more: Any) -> dict[str, Any]:
         (request("Ship it?", shown={"content": "text"}), "Ship it?", True),
         (request("x" * (WIDTH + 1)), "x" * (WIDTH - 1) + "…", True),
         (request("See " + "x" * WIDTH), "See " + "x" * (WIDTH - 5) + "…", True),
-        (request("word, " * WIDTH), "word, " * 32 + "word,…", True),
+        (request("word, " * WIDTH), ("word, " * WIDTH)[: WIDTH - 1] + "…", True),
         (request("You review.", title="Review against 'short'"), "Review against 'short'", True),
     ],
 )

@@ -54,8 +54,6 @@ Answers = Sequence[tuple[str, str]]
 
 _VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
 
-_SWITCHES = ("--json", "--debug", "--help", "-h")
-"""The options without a value."""
 _RESERVED = ("step", "json", "debug", "help", "total_steps", PROJECT_DIR, ANSWER_ID, ANSWER_VALUE)
 _HELP = {ITERATION: "How often the step has been reached; 1 is the first time."}
 _TARGET = "signoff.skills.target"
@@ -70,7 +68,8 @@ class StepCommand(cli.CliCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Finds the skill, adds its options, and parses the command line."""
         # The options depend on the skill, so its name has to be known before click parses anything.
-        name = _first_argument(args)
+        # So it comes first on the command line, as in every command that signoff prints.
+        name = args[0] if args and not args[0].startswith("-") else None
         if name is not None and not ctx.resilient_parsing:
             # The skill is found before its options, and with them this one, are parsed.
             if project_dir := _value_of(option_name(PROJECT_DIR), args):
@@ -150,17 +149,6 @@ def step(
         out.json(as_json(evaluated, target, answers))
     else:
         out.line(as_text(evaluated, target, answers))
-
-
-def _first_argument(args: Sequence[str]) -> str | None:
-    """Returns the first word that is neither an option nor the value of one."""
-    words = iter(args)
-    for word in words:
-        if not word.startswith("-"):
-            return word
-        if word not in _SWITCHES and "=" not in word:
-            next(words, None)
-    return None
 
 
 def _value_of(option: str, args: Sequence[str]) -> str:
