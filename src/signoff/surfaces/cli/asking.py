@@ -23,7 +23,7 @@ from signoff.app.runs.next_commands import error_message
 from signoff.app.settings.project import Project
 from signoff.core.digest import SHORT
 from signoff.core.errors import InvalidAnswer, PresenceRequired, StaleApproval
-from signoff.core.questions import UserQuestion, check_answers, questions_of
+from signoff.core.questions import UserQuestion, check_answers, one_of, questions_of
 from signoff.core.requests import (
     AnswerForm,
     Edits,
@@ -188,10 +188,9 @@ def _pick(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     labels = [str(option["label"]) for option in options]
     if reply in _LATER and reply not in labels:
         raise AnswerLater
-    chosen = (
-        labels[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(labels) else reply
-    )
-    needs_text = any(o["label"] == chosen and o.get("requires_input") for o in options)
+    # The reason is asked for afterwards, so it is not missing yet.
+    chosen = one_of(options, reply, text="later")
+    needs_text = options[labels.index(chosen)].get("requires_input")
     return AnswerInput(chosen, _line("reason") if needs_text else "", digest=item.digest)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -163,10 +163,8 @@ def events_file(path: Path | None) -> Iterator[list[Observer]]:
         file = JsonlObserver(path)
     except OSError as error:
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
-    try:
+    with closing(file):
         yield [file]
-    finally:
-        file.close()
 
 
 def finish(report: RunDetails, out: Output) -> int:

@@ -61,7 +61,7 @@ class Group(CliCommand, click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Exits with a usage error if there is no sub-command: a script must notice that."""
-        if not args and not ctx.resilient_parsing:
+        if not (args or self.invoke_without_command or ctx.resilient_parsing):
             # Printed here because releases of click differ in the stream and the exit code.
             click.echo(ctx.get_help(), err=True)
             ctx.exit(exits.USAGE)

@@ -87,8 +87,9 @@ class PlainView(View):
                 for line in self._lines(run, events):
                     self.show(run, line)
             case Retrying(run=run, effect=effect, error=error, seconds=seconds):
-                who = _label(self.timelines.get(run), effect)
-                text = f"{who}: {error}; again in {seconds:.1f}s"
+                timeline = self.timelines.get(run)
+                call = timeline.running.get(effect) if timeline else None
+                text = f"{call.label if call else effect}: {error}; again in {seconds:.1f}s"
                 self.show(run, LogLine(time.time(), text, Weight.TROUBLE))
             # What a step itself reports is news, what its items report are details. The pieces of
             # answers are not lines yet.
@@ -126,11 +127,6 @@ class PlainView(View):
         clock = time.strftime("%H:%M:%S", time.localtime(line.at))
         whose = f"{run}  " if self._several else ""
         return f"{clock}  {whose}{clean(line.text)}"
-
-
-def _label(timeline: Timeline | None, effect: str) -> str:
-    running = timeline.running.get(effect) if timeline else None
-    return running.label if running else effect
 
 
 T = TypeVar("T")

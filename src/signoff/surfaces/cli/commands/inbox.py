@@ -85,8 +85,7 @@ def _note_trust(lines: int, out: Output) -> None:
     if lines:
         what = count(lines, "line")
         out.note(f"{what} of this project must be trusted before its runs continue")
-        out.note("look at them: signoff trust --show")
-        out.note("trust them: signoff trust")
+        out.note("look at them: signoff trust --show\ntrust them: signoff trust")
 
 
 def _show(request: Mapping[str, Any], out: Output, *, whole: bool) -> None:

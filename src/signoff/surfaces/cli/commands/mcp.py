@@ -108,15 +108,7 @@ CLIENTS = {
 ANSWERS_WITHIN_SECONDS = 0.5
 
 
-class _ServerGroup(cli.Group):
-    """A group that serves if it is called without a sub-command."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Skips the check of a plain group for a sub-command."""
-        return click.Group.parse_args(self, ctx, args)
-
-
-@click.group(cls=_ServerGroup, invoke_without_command=True)
+@click.group(cls=cli.Group, invoke_without_command=True)
 @click.option("--wait", "wait_seconds", type=click.FloatRange(1, 600), default=50.0,
               show_default=True, metavar="SECONDS",
               help="How long a call may wait; less than the client's own limit.")  # fmt: skip

@@ -17,7 +17,7 @@ from signoff.app.runs.targets import REVIEW, CatalogEntry, find_workflow
 from signoff.app.settings.project import Project
 from signoff.app.workers.hand_over import ensure_worker, hand_over
 from signoff.core import errors as er
-from signoff.core.args import BoundedInt, Param
+from signoff.core.args import Param
 from signoff.core.workflow import Workflow
 from signoff.documents.control_characters import json_text
 from signoff.notation import NotationOption, OptionKind
@@ -204,16 +204,10 @@ def _param(form: StartForm, key: str) -> Markup:
         return _select(form, name, param, hint)
     if param.type is bool:
         return _check(form, name, _label(param.name), param.arg.description, default=bool(default))
-    domain = param.domain()
     limits: dict[str, Any] = {}
     if param.type in (int, float):
-        low, high = (
-            (domain.lo, domain.hi)
-            if isinstance(domain, BoundedInt)
-            else (param.arg.min, param.arg.max)
-        )
-        limits = {"type": "number", "min": low, "max": high,
-                  "step": 1 if param.type is int else "any"}  # fmt: skip
+        step = 1 if param.type is int else "any"
+        limits = {"type": "number", "min": param.arg.min, "max": param.arg.max, "step": step}
     if param.type in (list, tuple):
         hint = "; ".join(filter(None, [hint, "several values with commas between them"]))
     label = _label(param.name)
