@@ -120,7 +120,8 @@ class LazyGroup(CliCommand, click.Group):
         """Finds the sub-command; an unknown one is reported with the closest ones."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise UnknownName("command", name, self.list_commands(ctx))
+            problem = UnknownName("command", name, self.list_commands(ctx))
+            raise click.UsageError(str(problem), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(
