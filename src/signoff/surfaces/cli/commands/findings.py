@@ -6,13 +6,7 @@ import sys
 
 import click
 
-from signoff.app.runs.history import (
-    artifact,
-    changes,
-    find_run_or_finding,
-    need_review,
-    select_findings,
-)
+from signoff.app.runs import history as run_history
 from signoff.core.amounts import count
 from signoff.core.errors import UnknownName
 from signoff.core.severity import Severity
@@ -53,9 +47,11 @@ def command(
       signoff findings --json | jq '.[] | select(.status == "back") | .path'
     """
     with cli.open_here() as project:
-        row, one = find_run_or_finding(project, run) if run is not None else (None, None)
-        row, history = need_review(project, row.name if row is not None else None)
-    found = select_findings(
+        row, one = (
+            run_history.find_run_or_finding(project, run) if run is not None else (None, None)
+        )
+        row, history = run_history.need_review(project, row.name if row is not None else None)
+    found = run_history.select_findings(
         history, [*map(_severity, severities)], read_labels(statuses), constraints
     )
     if one is not None:
@@ -104,8 +100,8 @@ def diff_command(
     if number is not None and (first is not None or last is not None):
         raise click.UsageError("use either --round, or --from and --to")
     with cli.open_here() as project:
-        row, history = need_review(project, run)
-    pairs = changes(history, row.name, number, first, last)
+        row, history = run_history.need_review(project, run)
+    pairs = run_history.changes(history, row.name, number, first, last)
     if out.as_json:
         out.json([change_to_json(history, *pair) for pair in pairs])
         return
@@ -151,8 +147,8 @@ def cat_command(run: str | None, path: str | None, number: int | None, out: Outp
       signoff cat first-try docs/guide.md
     """
     with cli.open_here() as project:
-        row, history = need_review(project, run)
-    version = artifact(history, row.name, number)
+        row, history = run_history.need_review(project, run)
+    version = run_history.artifact(history, row.name, number)
     files = {history.name_of(each): text for each, text in version.files.items()}
     if path is not None and path not in files:
         raise UnknownName("file", path, files)
