@@ -153,7 +153,8 @@ def test_the_latest_session_is_meant_where_none_is_named(profile_project: Profil
     profile_project.write("hello.yaml", "steps: [{name: hi, command: [echo, hi]}]\ntype: hello\n")
     profile_project.call("run", "hello.yaml", "--name", "three")
 
-    cancelled = profile_project.profile("cancel")
+    latest = profile_project.profile("status", "--json")
+    cancelled = profile_project.call("cancel", json.loads(latest.out)["run"])
 
     assert (cancelled.code, "two" in cancelled.out) == (0, True)
     assert profile_project.status()["status"] == "cancelled"

@@ -1,7 +1,8 @@
-"""Skills in the folder of a coding agent: installed, updated, kept and removed."""
+"""Skills in the folder of a coding agent: installed, updated and kept."""
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,7 @@ def test_an_agent_is_served_from_the_folder_that_it_reads(critic: CliProject) ->
             assert actions(critic, "install", *words) == {"planner": "installed"}
             assert installed(root / place / "skills") == ["planner"]
             assert len([*root.glob(".[ac]*/skills")]) == 1
-            assert actions(critic, "uninstall", *words) == {"planner": "removed"}
-            (root / place / "skills").rmdir()
+            shutil.rmtree(root / place / "skills")
 
 
 def test_the_first_command_of_an_installed_skill_works(critic: CliProject) -> None:
@@ -129,27 +129,6 @@ def test_installing_again_updates_what_is_unchanged_and_keeps_what_was_edited(
     assert file.read_text() == edited
 
 
-def test_uninstalling_removes_only_what_was_installed(critic: CliProject) -> None:
-    """The folder also holds skills of others."""
-    mine = critic.write(".claude/skills/mine/SKILL.md", "---\nname: mine\n---\n")
-    critic.signoff("skill", "install")
-    edited = critic.folder / ".claude/skills/refactor/SKILL.md"
-    edited.write_text(edited.read_text() + "mine\n")
-    extra = critic.write(".claude/skills/planner/example.md", "mine\n")
-
-    critic.signoff("skill", "uninstall", "--agent", "codex")
-    one = actions(critic, "uninstall", "deepthink")
-    named = actions(critic, "uninstall", "mine")
-    rest = critic.signoff("skill", "uninstall")
-
-    assert (one, named) == ({"deepthink": "removed"}, {"mine": "kept"})
-    assert rest.returncode == 0
-    assert "refactor/SKILL.md is kept: it was edited since" in rest.stderr
-    left = [path for path in critic.folder.glob(".[ac]*/**/*") if path.is_file()]
-    assert sorted(left) == sorted([mine, edited, extra])
-    assert "mine" not in rest.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -160,9 +139,6 @@ def test_uninstalling_removes_only_what_was_installed(critic: CliProject) -> Non
         ("install --to a --agent codex", "--to and --agent exclude each other"),
         ("install --agent vim", "'claude', 'codex', 'gemini'"),
         ("install --to", "requires an argument"),
-        ("uninstall planner", "unknown installed skill 'planner'"),
-        ("uninstall ../../x", "unknown installed skill '../../x'"),
-        ("uninstall --speed", "No such option"),
     ],
 )
 def test_a_wrong_command_changes_nothing(project: CliProject, arguments: str, words: str) -> None:

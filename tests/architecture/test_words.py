@@ -84,7 +84,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/review/pure/templates/judge.md": REPLY,
         "signoff/skills/library/planner.md": HUMAN,
         "signoff/surfaces/notations/policy.py": "names a key of a policy file",
-        "signoff/surfaces/notations/profiles/": PROFILE,
+        "signoff/surfaces/notations/profiles.py": PROFILE,
         "signoff/surfaces/web/": HUMAN,
         "signoff/views/metrics.py": PAIR,
         "signoff/views/narration.py": HUMAN,

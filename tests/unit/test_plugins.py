@@ -76,6 +76,4 @@ def install(folder: Path, value: str) -> None:
     metadata = folder / "lines-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Name: lines\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text(
-        f"[signoff.exports]\nlines = {module}:EXPORT\n"
-    )
+    (metadata / "entry_points.txt").write_text(f"[signoff.exports]\nlines = {module}:EXPORT\n")

@@ -21,23 +21,16 @@ from signoff.app.people.answering import AnswerInput, record_answer, title_of
 from signoff.app.runs.history import form_of
 from signoff.app.runs.next_commands import error_message
 from signoff.app.settings.project import Project
+from signoff.core import requests
 from signoff.core.digest import SHORT
 from signoff.core.errors import InvalidAnswer, PresenceRequired, StaleApproval
-from signoff.core.questions import UserQuestion, check_answers, questions_of
-from signoff.core.requests import (
-    AnswerForm,
-    Edits,
-    ItemState,
-    describe_default,
-    options_of,
-    request_word,
-)
+from signoff.core.questions import UserQuestion, check_answers, one_of, questions_of
+from signoff.core.requests import AnswerForm
 from signoff.documents.regular_files import read_regular
 from signoff.runtime.store_port import InboxItem
 from signoff.store.run_files import HITL, file_path
-from signoff.surfaces.cli.output import discard_typed
+from signoff.surfaces.cli.output import clean, discard_typed, near, styled, wrapped
 from signoff.surfaces.cli.summary import deadline_lines, file_line, option_line, shown_lines
-from signoff.surfaces.cli.text import clean, near, styled, wrapped
 from signoff.views.run_directory.answers import prompt_name
 
 SHOWN_LINES = 30
@@ -98,7 +91,9 @@ def _ask(project: Project, item: InboxItem, progress: str) -> bool:
         # The recorded path starts in the run's folder; the user is somewhere else.
         form["path"] = near(file_path(project.folder(item.run), form["path"]))
     _print("")
-    _print(f"#{item.id} {request_word(form)} from step {item.step}{progress}", style="yellow")
+    _print(
+        f"#{item.id} {requests.request_word(form)} from step {item.step}{progress}", style="yellow"
+    )
     if title_of(form):
         _print(clean(title_of(form)))
     _show_prompt(item)
@@ -124,9 +119,9 @@ def _ask_until_answered(project: Project, item: InboxItem, form: dict[str, Any])
         except InvalidAnswer as error:
             _print(f"  {error_message(error)}", style="red")
             state = project.store.item(item.id).state
-            if state != ItemState.OPEN:
+            if state != requests.ItemState.OPEN:
                 # Answered from another terminal meanwhile: the run can continue with that answer.
-                return state in (ItemState.ANSWERED, ItemState.USED)
+                return state in (requests.ItemState.ANSWERED, requests.ItemState.USED)
             if item.deadline is not None and item.deadline <= project.clock.now():
                 return False
         else:
@@ -140,8 +135,8 @@ def _past_deadline(project: Project, item: InboxItem, form: dict[str, Any]) -> b
     now = project.clock.now()
     request = {
         "deadline": item.deadline,
-        "state": ItemState.OPEN,
-        "at_deadline": describe_default(form),
+        "state": requests.ItemState.OPEN,
+        "at_deadline": requests.describe_default(form),
     }
     for line in deadline_lines(request, now):
         _print(f"  {line}", style="yellow")
@@ -183,16 +178,15 @@ def _decision(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
 
 
 def _pick(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
-    options = options_of(form)
+    options = requests.options_of(form)
     _print_options(options)
     reply = _line(f"choose 1-{len(options)}, or [l]ater")
     labels = [str(option["label"]) for option in options]
     if reply in _LATER and reply not in labels:
         raise AnswerLater
-    chosen = (
-        labels[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(labels) else reply
-    )
-    needs_text = any(o["label"] == chosen and o.get("requires_input") for o in options)
+    # The reason is asked for afterwards, so it is not missing yet.
+    chosen = one_of(options, reply, text="later")
+    needs_text = options[labels.index(chosen)].get("requires_input")
     return AnswerInput(chosen, _line("reason") if needs_text else "", digest=item.digest)
 
 
@@ -293,7 +287,7 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
 
 def _show_file(form: dict[str, Any]) -> None:
     """Shows a file that the approver may edit: the request does not contain its text."""
-    if form.get("edits") != Edits.ACCEPT:
+    if form.get("edits") != requests.Edits.ACCEPT:
         return
     try:
         text = _read(form["path"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,15 @@ from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.output import DisplayOptions, Output, in_foreground, is_terminal
+from signoff.surfaces.cli.output import (
+    DisplayOptions,
+    Output,
+    clean,
+    in_foreground,
+    is_terminal,
+    one_line,
+)
 from signoff.surfaces.cli.summary import print_summary, report_to_json
-from signoff.surfaces.cli.text import clean, one_line
 from signoff.surfaces.cli.views import Interrupted, OpenReview, PlainView, View, run_interruptibly
 from signoff.views.timeline import Timeline
 
@@ -157,10 +163,8 @@ def events_file(path: Path | None) -> Iterator[list[Observer]]:
         file = JsonlObserver(path)
     except OSError as error:
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
-    try:
+    with closing(file):
         yield [file]
-    finally:
-        file.close()
 
 
 def finish(report: RunDetails, out: Output) -> int:

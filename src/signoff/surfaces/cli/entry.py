@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff._version import __version__
-from signoff.core.errors import NotTrusted, SignoffError
+from signoff.core.errors import NotTrusted, SignoffError, UnknownName
 from signoff.surfaces.cli import exits
 from signoff.surfaces.cli.options import CliCommand
-from signoff.surfaces.cli.text import clean
+from signoff.surfaces.cli.output import clean
 
 if TYPE_CHECKING:
     from signoff import notation
@@ -104,33 +104,24 @@ class LazyGroup(CliCommand, click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """Imports one sub-command."""
-        command: click.Command
         if cmd_name in COMMANDS:
-            module = import_module(
-                f"signoff.surfaces.cli.commands.{_HOMES.get(cmd_name, cmd_name)}"
-            )
-            command = getattr(module, f"{cmd_name}_command" if cmd_name in _HOMES else "command")
+            home = _HOMES.get(cmd_name)
+            module = import_module(f"signoff.surfaces.cli.commands.{home or cmd_name}")
+            command: click.Command = getattr(module, f"{cmd_name}_command" if home else "command")
             return command
         from signoff import plugins
 
-        for notation in plugins.notations():
-            if cmd_name in notation.commands:
-                command = plugins.load(notation.commands[cmd_name].import_path)
-                return command
-        return None
+        found = _notation_commands().get(cmd_name)
+        return plugins.load(found.import_path) if found is not None else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the sub-command; an unknown one is reported with the closest name."""
+        """Finds the sub-command; an unknown one is reported with the closest ones."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            import difflib
-
-            names = self.list_commands(ctx)
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(names)}"
-            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
+            problem = UnknownName("command", name, self.list_commands(ctx))
+            raise click.UsageError(str(problem), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(

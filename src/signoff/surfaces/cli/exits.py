@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from signoff.core.errors import (
-    ConfigError,
-    InvalidParams,
-    InvalidWorkflow,
-    SignoffError,
-    UsageError,
-)
+from signoff.core import errors as er
+from signoff.core.errors import SignoffError
 from signoff.core.outcome import Status
 
 OK = 0
@@ -40,7 +35,7 @@ OF_STATUS = {
     Status.INTERRUPTED: INTERRUPTED,
 }
 
-_USAGE = (UsageError, InvalidWorkflow, InvalidParams, ConfigError)
+_USAGE = (er.UsageError, er.InvalidWorkflow, er.InvalidParams, er.ConfigError)
 
 
 def exit_code(status: Status) -> int:

@@ -23,9 +23,8 @@ from signoff.core.amounts import UNKNOWN, count, duration, money, partial
 from signoff.core.effects import EffectKind
 from signoff.core.workflow import Workflow
 from signoff.runtime.ports import Clock, Notice, Progress, Recorded, SystemClock
-from signoff.surfaces.cli.output import Keyboard
-from signoff.surfaces.cli.text import NARROWEST, one_line
-from signoff.surfaces.cli.views import OpenReview, PlainView, StreamTail
+from signoff.surfaces.cli.output import NARROWEST, Keyboard, one_line
+from signoff.surfaces.cli.views import OpenReview, PlainView
 from signoff.views.narration import LogLine, Weight
 from signoff.views.timeline import EffectTry, FanOutProgress, Timeline, readable
 
@@ -33,6 +32,37 @@ ROWS = 6
 """How many running calls are listed one by one; the rest are counted."""
 
 PICTURES_PER_SECOND = 10
+
+KEPT = 600
+"""Characters of an answer that are kept; more would not fit a line."""
+_DATA = ("{", "[", "```", "<")
+"""What answers for programs begin with."""
+
+
+class StreamTail:
+    """Collects the pieces of one answer, of which the end is shown."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        """Characters so far."""
+        self._start = ""
+        self._tail = ""
+
+    def add(self, text: str) -> None:
+        """Adds a piece."""
+        self.size += len(text)
+        self._start = (self._start + text).lstrip()[:3]
+        self._tail = (self._tail + text)[-KEPT:]
+
+    def shown(self, width: int) -> str:
+        """Returns the end of the answer in one line, from the beginning of a word on."""
+        if self._start.startswith(_DATA):
+            return f"writing its answer, {self.size:,} characters so far"
+        text = one_line(self._tail)
+        if len(text) <= width:
+            return text
+        words = text[-(width - 2) :].partition(" ")[2]
+        return f"… {words or text[-(width - 2) :]}"
 
 
 class LiveView(PlainView):

@@ -1,4 +1,7 @@
-"""Options and arguments that several commands share, and helpers that use them."""
+"""What commands share: how they are declared, their options and arguments, and what reads those.
+
+Commands import this module as `cli`.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,7 @@ import click
 from signoff.core.errors import SignoffError
 from signoff.notation import OptionKind
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.output import DisplayOptions, Output, reserved_stdout
-from signoff.surfaces.cli.text import clean, one_line
+from signoff.surfaces.cli.output import DisplayOptions, Output, clean, one_line, reserved_stdout
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -59,11 +61,31 @@ class Group(CliCommand, click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Exits with a usage error if there is no sub-command: a script must notice that."""
-        if not args and not ctx.resilient_parsing:
+        if not (args or self.invoke_without_command or ctx.resilient_parsing):
             # Printed here because releases of click differ in the stream and the exit code.
             click.echo(ctx.get_help(), err=True)
             ctx.exit(exits.USAGE)
         return super().parse_args(ctx, args)
+
+
+def command(
+    name: str | None = None,
+    *,
+    group: click.Group | None = None,
+    cls: type[click.Command] = CliCommand,
+    **attributes: Any,
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Declares a command with the options of every command, which it gets as `out`."""
+
+    def declare(function: Callable[..., Any]) -> click.Command:
+        declared = click.command(name, cls=cls, **attributes)(output_options(function))
+        # Those of every command come last in its help.
+        declared.params.sort(key=lambda option: option.name in ("as_json", "debug"))
+        if group is not None:
+            group.add_command(declared)
+        return declared
+
+    return declare
 
 
 def json_option(command: F) -> F:
@@ -264,15 +286,6 @@ def complete_run(
         for row in rows
         if row.name.startswith(incomplete)
     ]
-
-
-def complete_target(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Lets the shell complete files, which is what most targets are."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(incomplete, type="file")]
 
 
 def pairs(values: Sequence[str], option: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from signoff.review.pure.history import (
     describe_status,
     labels_by_round,
 )
-from signoff.surfaces.cli.text import clean, one_line
+from signoff.surfaces.cli.output import clean, one_line
 
 MOST_PER_ROUND = 12
 """Findings that `show` lists for each round; the others are counted."""

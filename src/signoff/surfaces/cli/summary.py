@@ -15,8 +15,7 @@ from signoff.core.requests import AnswerForm, Edits, ItemState, request_word
 from signoff.core.stop_reason import describe_stop
 from signoff.documents.control_characters import shown_text
 from signoff.surfaces.cli.exits import OF_STATUS
-from signoff.surfaces.cli.output import STYLES, Output
-from signoff.surfaces.cli.text import clean, moment, near, one_line
+from signoff.surfaces.cli.output import STYLES, Output, clean, moment, near, one_line
 from signoff.views.narration import describe_answer
 
 SHOWN_REQUESTS = 5
@@ -146,12 +145,7 @@ WIDTH = 200
 
 def headline(request: Mapping[str, Any]) -> str:
     """Returns a request's title, or the beginning of its prompt."""
-    text = one_line(request.get("title") or request["prompt"])
-    if len(text) <= WIDTH:
-        return text
-    words = text[:WIDTH].rpartition(" ")[0]
-    # Cutting at a space would drop nearly everything if the text ends in a long path or URL.
-    return f"{words if len(words) > WIDTH // 2 else text[: WIDTH - 1]}…"
+    return one_line(request.get("title") or request["prompt"], WIDTH)
 
 
 def detail_lines(request: Mapping[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from signoff.core.errors import HandlerFailed
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.runtime.process import kill_children
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.text import clean, one_line
+from signoff.surfaces.cli.output import clean
 from signoff.views.narration import LogLine, Narrator, Weight
 from signoff.views.timeline import Timeline
 
@@ -79,8 +79,6 @@ class PlainView(View):
         self._verbose = verbose
         self._several = several
         self._stream = stream
-        self._answers: dict[str, StreamTail] = {}
-        """The streamed answers of running calls, by effect."""
 
     def notice(self, notice: Notice) -> None:
         """Prints the lines of one notice."""
@@ -89,13 +87,17 @@ class PlainView(View):
                 for line in self._lines(run, events):
                     self.show(run, line)
             case Retrying(run=run, effect=effect, error=error, seconds=seconds):
-                who = _label(self.timelines.get(run), effect)
-                text = f"{who}: {error}; again in {seconds:.1f}s"
+                timeline = self.timelines.get(run)
+                call = timeline.running.get(effect) if timeline else None
+                text = f"{call.label if call else effect}: {error}; again in {seconds:.1f}s"
                 self.show(run, LogLine(time.time(), text, Weight.TROUBLE))
-            # What a step itself reports is news; items and streamed answers are details.
+            # What a step itself reports is news, what its items report are details. The pieces of
+            # answers are not lines yet.
             case Progress(run=run, step=step, scope=scope, text=text) if self._verbose or not scope:
-                for each in self._whole_lines(run, scope, clean(text)):
-                    self.show(run, LogLine(time.time(), f"{step}| {each}"))
+                timeline = self.timelines.get(run)
+                if timeline is None or scope not in timeline.running:
+                    for each in text.splitlines():
+                        self.show(run, LogLine(time.time(), f"{step}| {each}"))
 
     def stopping(self) -> None:
         """Prints that the run is stopping and how to quit at once."""
@@ -104,13 +106,7 @@ class PlainView(View):
     def _lines(self, run: str, events: Iterable[ev.Event]) -> list[LogLine]:
         narrator = self._narrators.get(run) or self._narrator(run, Timeline())
         self._narrators[run], self.timelines[run] = narrator, narrator.timeline
-        lines: list[LogLine] = []
-        for event in events:
-            if isinstance(event, ev.EffectFinished) and event.id in self._answers:
-                rest = self._answers.pop(event.id).rest()
-                step = narrator.timeline.state.step or ""
-                lines += [LogLine(event.at, f"{step}| {each}") for each in rest]
-            lines += narrator.narrate(event)
+        lines = [line for event in events for line in narrator.narrate(event)]
         return [line for line in lines if self._verbose or line.weight is not Weight.DETAIL]
 
     def _narrator(self, run: str, timeline: Timeline) -> Narrator:
@@ -122,13 +118,6 @@ class PlainView(View):
 
         return Narrator(timeline, news_of=log_lines(review.apply))
 
-    def _whole_lines(self, run: str, scope: str, text: str) -> list[str]:
-        """Returns messages as they are, and of a streamed answer the lines that are complete."""
-        timeline = self.timelines.get(run)
-        if timeline is None or scope not in timeline.running:
-            return text.splitlines()
-        return self._answers.setdefault(scope, StreamTail()).add(text)
-
     def show(self, run: str, line: LogLine) -> None:
         """Prints one line."""
         print(self.with_time(run, line), file=self._stream or sys.stderr, flush=True)
@@ -138,56 +127,6 @@ class PlainView(View):
         clock = time.strftime("%H:%M:%S", time.localtime(line.at))
         whose = f"{run}  " if self._several else ""
         return f"{clock}  {whose}{clean(line.text)}"
-
-
-def _label(timeline: Timeline | None, effect: str) -> str:
-    running = timeline.running.get(effect) if timeline else None
-    return running.label if running else effect
-
-
-KEPT = 600
-"""Characters of an answer that are kept; more would not fit a line."""
-_DATA = ("{", "[", "```", "<")
-"""What answers for programs begin with."""
-
-
-class StreamTail:
-    """Collects the pieces of one answer."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        """Characters so far."""
-        self._start = ""
-        self._tail = ""
-        self._line = ""
-
-    def add(self, text: str) -> list[str]:
-        """Adds a piece; returns the lines that are complete now."""
-        self.size += len(text)
-        self._start = (self._start + text).lstrip()[:3]
-        self._tail = (self._tail + text)[-KEPT:]
-        *lines, self._line = (self._line + text).split("\n")
-        self._line = self._line[-KEPT:]
-        return [] if self.is_data else [line for line in lines if line.strip()]
-
-    def rest(self) -> list[str]:
-        """Returns the line that the answer ended in, once it is complete."""
-        return [] if self.is_data or not self._line.strip() else [self._line]
-
-    @property
-    def is_data(self) -> bool:
-        """Whether the answer is for programs, such as JSON."""
-        return self._start.startswith(_DATA)
-
-    def shown(self, width: int) -> str:
-        """Returns the end of the answer in one line, from the beginning of a word on."""
-        if self.is_data:
-            return f"writing its answer, {self.size:,} characters so far"
-        text = one_line(self._tail)
-        if len(text) <= width:
-            return text
-        words = text[-(width - 2) :].partition(" ")[2]
-        return f"… {words or text[-(width - 2) :]}"
 
 
 T = TypeVar("T")
@@ -277,18 +216,13 @@ def quit_at_once(view: View) -> None:
     names = "".join(
         f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
     )
-    exit_at_once(view, f"\nquit at once{names}\n", exits.INTERRUPTED)
-
-
-def exit_at_once(view: View, message: str, code: int) -> None:
-    """Ends this process and every program it started, with a last message; on any thread."""
     try:
         # Not by what the journal knows of them: a program that was just started is not in it yet.
         kill_children()
         view.release_terminal()
-        os.write(2, message.encode())
+        os.write(2, f"\nquit at once{names}\n".encode())
     finally:
-        os._exit(code)
+        os._exit(exits.INTERRUPTED)
 
 
 def _install(

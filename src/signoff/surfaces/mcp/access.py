@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from mcp.server.mcpserver.exceptions import ToolError
 
@@ -80,21 +80,13 @@ PAGE_CHARACTERS = 6_000
 """The size of a page of `show`, about 1,700 tokens."""
 
 
-class Page(TypedDict):
-    """A part of a longer text."""
-
-    page: int
-    pages: int
-    text: str
-
-
 def line(text: object, most: int) -> str:
     """Returns an untrusted text on one line of at most `most` characters."""
     # Cut before it is escaped, too: a megabyte of control characters would become six.
     return one_line(escape_controls(one_line(str(text), most)), most)
 
 
-def page_of(text: str, number: int, size: int = PAGE_CHARACTERS) -> Page:
+def page_of(text: str, number: int, size: int = PAGE_CHARACTERS) -> dict[str, Any]:
     """Returns a page of an untrusted text; a number past the end gives the last page."""
     safe = escape_controls(text)
     pages = max(1, -(-len(safe) // size))

@@ -7,17 +7,18 @@ imported when the first client calls, beside the requests for pages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from signoff.runtime.extras import install_command
 
 if TYPE_CHECKING:
     from signoff.surfaces.mcp.access import ServerOptions
-
-Receive = Callable[[], Any]
-Send = Callable[[MutableMapping[str, Any]], Any]
 
 
 class HttpApp:
@@ -44,12 +45,13 @@ class HttpApp:
             self._called.set()
             await running
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         self._called.set()
         await self._ready.wait()
         if self._missing:
-            await _refuse(send, f"the extra 'mcp' is missing: {install_command('mcp')}")
+            missing = f"the extra 'mcp' is missing: {install_command('mcp')}"
+            await PlainTextResponse(missing, HTTPStatus.NOT_IMPLEMENTED)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -74,9 +76,3 @@ class HttpApp:
         from signoff.surfaces.mcp.server import SignoffServer
 
         return SignoffServer(self._options())
-
-
-async def _refuse(send: Send, message: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": 501, "headers": headers})
-    await send({"type": "http.response.body", "body": message.encode()})

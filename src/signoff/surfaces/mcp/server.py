@@ -6,27 +6,21 @@ stateless ones. It keeps no state of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import mcp_types as types
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from signoff._version import __version__
-from signoff.app.runs.history import news
-from signoff.app.runs.runs import list_runs
 from signoff.app.runs.start import startable
-from signoff.app.settings.home import find_home
 from signoff.core.errors import UnknownName
-from signoff.documents.control_characters import escape_controls, json_text
-from signoff.surfaces.mcp.access import ServerOptions, line, reported_errors
-from signoff.surfaces.mcp.replies import Part, news_reply, part_of_run
+from signoff.surfaces.mcp.access import LONGEST_ERROR, ServerOptions, line, reported_errors
 from signoff.surfaces.mcp.tools import Tools
 
 NAME = "signoff"
@@ -39,14 +33,13 @@ INSTRUCTIONS = (
 
 
 class SignoffServer(MCPServer[Any]):
-    """The SDK's server, with shorter tool definitions and lists that are read when asked for."""
+    """The SDK's server, with shorter tool definitions and clearer errors."""
 
     def __init__(self, options: ServerOptions) -> None:
         super().__init__(NAME, version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
         self._options = options
         for function, hints in Tools(options).all().items():
             self.add_tool(function, annotations=hints)
-        add_run_resources(self, options)
 
     async def list_tools(self) -> list[types.Tool]:
         """Returns the tools; what schemas say without adding anything is left out."""
@@ -64,14 +57,14 @@ class SignoffServer(MCPServer[Any]):
         schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
         if name not in schemas:
             raise ToolError(str(UnknownName("tool", name, schemas)))
-        if problem := unknown_argument(name, arguments, schemas[name]):
-            raise ToolError(problem)
+        known = schemas[name].get("properties", {})
+        for unknown in arguments.keys() - known:
+            raise ToolError(str(UnknownName(f"argument of {name}", unknown, known)))
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                problem = wrong_arguments(name, error.__cause__, schemas[name])
-                raise ToolError(problem) from error
+                raise ToolError(wrong_arguments(name, error.__cause__)) from error
             raise
 
     async def list_prompts(self) -> list[types.Prompt]:
@@ -89,11 +82,6 @@ class SignoffServer(MCPServer[Any]):
         task = str((arguments or {}).get("task", ""))
         with protocol_errors():
             return await run_sync(workflow_prompt, self._options, name, task)
-
-    async def list_resources(self) -> list[types.Resource]:
-        """Returns the latest runs."""
-        with protocol_errors():
-            return await run_sync(run_resources, self._options)
 
 
 @contextmanager
@@ -136,66 +124,22 @@ def _adds_nothing(key: str, value: Any) -> bool:
             return False
 
 
-LONGEST_VALUE = 60
 MOST_PROBLEMS = 5
-_TYPES = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "object": "an object",
-    "array": "a list",
-}
 
 
-def unknown_argument(tool: str, names: Iterable[str], schema: Mapping[str, Any]) -> str:
-    """Returns what is wrong with the names of arguments; empty if the tool has all of them.
-
-    An argument that is ignored would let a call do something else than was meant.
-    """
-    known = schema.get("properties", {})
-    unknown = [name for name in names if name not in known]
-    return str(UnknownName(f"argument of {tool}", unknown[0], known)) if unknown else ""
-
-
-def wrong_arguments(tool: str, error: ValidationError, schema: Mapping[str, Any]) -> str:
-    """Returns what is wrong with the values of arguments, and what would be valid."""
-    # The model corrects itself from this line, so it says what would be valid and names no class of
-    # ours.
+def wrong_arguments(tool: str, error: ValidationError) -> str:
+    """Returns what is wrong with the values of arguments."""
+    # Not the text of the error itself, which names classes of ours and pages of its documentation.
     problems = error.errors(include_url=False, include_context=False)
     # Values that may have one of several types are reported once for each of them.
-    by_name = {str(each["loc"][0]) if each["loc"] else "": each for each in problems}
-    known = schema.get("properties", {})
-    words = [_words(name, each, known.get(name, {})) for name, each in by_name.items()]
-    return f"{tool}: {'; '.join(words[:MOST_PROBLEMS])}"
+    by_name = {str(each["loc"][0]): each["msg"] for each in problems}
+    words = [f"{name}: {message}" for name, message in by_name.items()]
+    return line(f"{tool}: {'; '.join(words[:MOST_PROBLEMS])}", LONGEST_ERROR)
 
 
-def _words(name: str, problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
-    about = schema.get("description", "")
-    if problem["type"] == "missing":
-        return f"{name} is missing; it is {_expected(schema)}{about and f' ({about})'}"
-    value = line(json_text(problem["input"], default=str), LONGEST_VALUE)
-    return f"{name} must be {_expected(schema)}, not {value}"
+# Prompts are read when a client asks for them, so a workflow that was just installed is there
+# without a restart.
 
-
-def _expected(schema: Mapping[str, Any]) -> str:
-    """Returns a schema in words."""
-    if "enum" in schema:
-        return f"one of {', '.join(map(str, schema['enum']))}"
-    kind = _TYPES.get(schema.get("type", ""), "a value")
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f"{kind} from {low:g} to {high:g}"
-    return f"{kind} of at least {low:g}" if low is not None else kind
-
-
-# Lists are read when a client asks for them, so a workflow that was just installed and a run that
-# was just started are there without a restart.
-
-MOST_RUNS = 20
-"""Runs that are listed as resources; all others can be read by their name."""
-MOST_CHARACTERS = 200_000
-"""Characters of a resource."""
 LONGEST_DESCRIPTION = 120
 LONGEST_TASK = 4_000
 
@@ -237,55 +181,3 @@ def workflow_prompt(options: ServerOptions, name: str, task: str) -> types.GetPr
 def _workflows(options: ServerOptions) -> dict[str, str]:
     found = startable(options.cwd, options.environment).by_name()
     return {name: entry.description for name, entry in found.items()}
-
-
-def run_resources(options: ServerOptions) -> list[types.Resource]:
-    """Returns the latest runs."""
-    if find_home(options.cwd, options.environment) is None:
-        return []
-    with options.project() as project:
-        rows = list_runs(project, limit=MOST_RUNS)
-    return [
-        types.Resource(
-            uri=f"signoff://runs/{row.name}",
-            name=row.name,
-            description=line(f"{row.workflow}, {row.status.value}", LONGEST_DESCRIPTION),
-            mime_type="application/json",
-        )
-        for row in rows
-    ]
-
-
-def add_run_resources(server: MCPServer[Any], options: ServerOptions) -> None:
-    """Lets clients read a run, its artifact, and what each round changed."""
-
-    @server.resource("signoff://runs/{run}", name="run", mime_type="application/json")
-    def run_state(run: str) -> str:
-        """A run: status, findings, spend and what it waits for."""
-        with _readable(), options.project() as project:
-            reply = news_reply(project, news(project, run), after=0)
-        return json_text(reply, indent=1)
-
-    @server.resource("signoff://runs/{run}/artifact", name="artifact", mime_type="text/plain")
-    def artifact(run: str) -> str:
-        """The artifact: the version that passed, else the best reviewed, else the latest."""
-        return _part(options, run, "text", None)
-
-    @server.resource("signoff://runs/{run}/rounds/{number}", name="diff", mime_type="text/x-diff")
-    def round_diff(run: str, number: int) -> str:
-        """What the fixes of a round changed."""
-        return _part(options, run, "diff", number)
-
-
-def _part(options: ServerOptions, run: str, part: Part, number: int | None) -> str:
-    with _readable(), options.project() as project:
-        return escape_controls(part_of_run(project, run, part, number))[:MOST_CHARACTERS]
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Reports errors of the project as errors of the resource."""
-    try:
-        yield
-    except ToolError as error:
-        raise ResourceError(str(error)) from error

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.surfaces.cli.options import Group, debug_option, json_option, output, output_options
-from signoff.surfaces.cli.output import Output
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, has_keyboard, moment
 
 if TYPE_CHECKING:
     from signoff.contracts.guarded_db.upkeep import Backup, MigrationFile, Upkeep
 
-F = TypeVar("F", bound=Callable[..., Any])
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
 _EPILOG = """\b
 Examples:
@@ -34,24 +35,17 @@ signoff stores its runs in a database of its own, which it migrates by itself.
 """
 
 
-def upkeep_command(command: F) -> F:
+def upkeep_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that select the database, and passes its upkeep to the command."""
-    folder = click.Path(file_okay=False, path_type=Path)
 
-    @click.option(
-        "--database",
-        metavar="FILE",
-        help="A SQLite file; default: `data.url`.",
-    )
+    @click.option("--database", metavar="FILE", help="A SQLite file; default: `data.url`.")
     @click.option(
         "--backups",
         "backups_folder",
-        type=folder,
         metavar="DIR",
+        type=FOLDER,
         help="Folder of the backups; default: `data.backups`, else next to the file.",
     )
-    @json_option
-    @debug_option
     @wraps(command)
     def run(
         database: str | None,
@@ -61,31 +55,27 @@ def upkeep_command(command: F) -> F:
     ) -> None:
         command(_upkeep(database, backups_folder, migrations), **options)
 
-    return cast("F", run)  # fmt: skip
+    return run  # fmt: skip
 
 
-def migrations_option(command: F) -> F:
-    """Adds `--migrations`."""
-    return click.option(
-        "--migrations", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-        help="Folder of the migrations; default: `data.migrations`.",
-    )(command)  # fmt: skip
+migrations_option = click.option("--migrations", type=FOLDER, metavar="DIR",
+                                 help="Folder of the migrations; default: `data.migrations`.",
+)  # fmt: skip
 
 
-@click.group(cls=Group, epilog=_EPILOG)
+@click.group(cls=cli.Group, epilog=_EPILOG)
 def db() -> None:
     """Maintain your own SQLite database: migrations, backups, restore."""
 
 
-@db.command()
+@cli.command(group=db)
 @migrations_option
-@upkeep_command
-def status(upkeep: Upkeep, as_json: bool) -> None:
+@upkeep_options
+def status(upkeep: Upkeep, out: Output) -> None:
     """List migrations, applied and pending, and the latest backup."""
-    out = output(as_json)
     report = upkeep.status()
     newest = report.newest_backup
-    if as_json:
+    if out.as_json:
         values = {
             "database": report.label,
             "exists": report.exists,
@@ -95,8 +85,7 @@ def status(upkeep: Upkeep, as_json: bool) -> None:
         }
         out.json(values)
         return
-    missing = "" if report.exists else " (does not exist yet)"
-    out.line(f"{report.label}{missing}")
+    out.line(f"{report.label}{'' if report.exists else ' (does not exist yet)'}")
     rows = [
         (f"{each.version:03}_{each.name}", f"applied {each.applied_at}") for each in report.applied
     ]
@@ -107,98 +96,81 @@ def status(upkeep: Upkeep, as_json: bool) -> None:
     out.line(f"latest backup: {latest}")
 
 
-@db.command()
+@cli.command(group=db)
 @click.option(
     "--dry-run", is_flag=True, help="Apply everything, check that it works, then roll back."
 )
 @migrations_option
-@upkeep_command
-def migrate(upkeep: Upkeep, dry_run: bool, as_json: bool) -> None:
+@upkeep_options
+def migrate(upkeep: Upkeep, dry_run: bool, out: Output) -> None:
     """Back up the database, then apply pending migrations.
 
     Migrations are files named 001_what_it_does.sql, 002_..., applied once and in order, each in
     a transaction. A file that was changed after it was applied is refused.
     """
-    out = output(as_json)
     report = upkeep.migrate(dry_run=dry_run)
-    if as_json:
-        out.json(
-            {
-                "dry_run": report.dry_run,
-                "applied": [_migration_to_json(each) for each in report.applied],
-                "backup": asdict(report.backup) if report.backup else None,
-            }
-        )
-        return
-    if report.backup is not None:
-        out.line(f"backup {report.backup.id}")
-    for each in report.applied:
-        out.line(f"{'would apply' if dry_run else 'applied'} {each.path.name}")
-    if not report.applied:
-        out.line("nothing is pending")
+    document = {
+        "dry_run": report.dry_run,
+        "applied": [_migration_to_json(each) for each in report.applied],
+        "backup": asdict(report.backup) if report.backup else None,
+    }
+    verb = "would apply" if dry_run else "applied"
+    lines = [f"backup {report.backup.id}"] if report.backup is not None else []
+    lines += [f"{verb} {each.path.name}" for each in report.applied] or ["nothing is pending"]
+    out.show(document, *lines)
 
 
-@db.command()
+@cli.command(group=db)
 @click.option("--reason", default="by hand", metavar="TEXT", help="The reason, which is recorded.")
-@upkeep_command
-def backup(upkeep: Upkeep, reason: str, as_json: bool) -> None:
+@upkeep_options
+def backup(upkeep: Upkeep, reason: str, out: Output) -> None:
     """Take a backup; the database can be used meanwhile.
 
     A backup that you take stays until you delete it. Of those that runs, migrations and restores
     take, the newest `data.keep` of each are kept.
     """
-    out = output(as_json)
     new = upkeep.backup(reason)
-    if as_json:
-        out.json(asdict(new))
-        return
-    out.line(f"backup {new.id}: {new.path}, {_size(new.size_bytes)}")
+    out.show(asdict(new), f"backup {new.id}: {new.path}, {_size(new.size_bytes)}")
 
 
-@db.command()
-@upkeep_command
-def backups(upkeep: Upkeep, as_json: bool) -> None:
+@cli.command(group=db)
+@upkeep_options
+def backups(upkeep: Upkeep, out: Output) -> None:
     """List backups, newest first."""
-    out = output(as_json)
     listed = upkeep.backups()
-    if as_json:
-        out.json([asdict(each) for each in listed])
-        return
-    if not listed:
-        out.line("no backups yet; run: signoff db backup")
-        return
     rows = [(each.id, _moment(each), _size(each.size_bytes), each.reason) for each in listed]
-    out.table(("BACKUP", "TAKEN (UTC)", "SIZE", "WHY"), rows)
+    headings = ("BACKUP", "TAKEN (UTC)", "SIZE", "WHY")
+    none = "no backups yet; run: signoff db backup"
+    out.listing([*map(asdict, listed)], headings, rows, none)
 
 
-@db.command()
+@cli.command(group=db)
 @click.argument("backup_id", metavar="BACKUP")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation.")
-@upkeep_command
-def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
+@upkeep_options
+def restore(upkeep: Upkeep, backup_id: str, yes: bool, out: Output) -> None:
     """Check a backup and restore it.
 
     The current database is backed up first. A backup that is damaged, was changed, or belongs
     to another database is refused, and the database stays as it is. The runs whose work is
     undone are named; they stop at their next step.
     """
-    out = output(as_json)
     if not yes:
-        _confirm(upkeep, backup_id, as_json)
+        _confirm(upkeep, backup_id, out)
     report = upkeep.restore(backup_id)
-    if as_json:
-        saved = asdict(report.saved) if report.saved else None
-        runs = list(report.runs)
-        out.json({"restored": asdict(report.backup), "saved": saved, "runs": runs})
-        return
-    out.line(f"restored {report.backup.id} to {report.backup.place}")
-    if report.runs:
-        out.line(f"undone: work of {', '.join(report.runs)}")
-    if report.saved is not None:
-        out.line(f"the previous content is backup {report.saved.id}")
+    saved, runs = report.saved, list(report.runs)
+    document = {
+        "restored": asdict(report.backup),
+        "saved": asdict(saved) if saved else None,
+        "runs": runs,
+    }
+    lines = [f"restored {report.backup.id} to {report.backup.place}"]
+    lines += [f"undone: work of {', '.join(runs)}"] if runs else []
+    lines += [f"the previous content is backup {saved.id}"] if saved is not None else []
+    out.show(document, *lines)
 
 
-@db.command()
+@cli.command(group=db)
 @click.option("--print", "print_sql", is_flag=True, help="Print the SQL; nothing is executed.")
 @click.option(
     "--role", default="signoff_worker", show_default=True, help="The role that runs workflows."
@@ -207,7 +179,6 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
 @click.option(
     "--table", "tables", multiple=True, metavar="TABLE", help="A table to grant; default: all."
 )
-@output_options
 def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...], out: Output) -> None:
     """Show how the owner of a PostgreSQL database sets it up.
 
@@ -218,10 +189,7 @@ def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...], out:
     if not print_sql:
         raise click.UsageError("signoff does not run this itself; pass --print to get the SQL")
     sql = setup_sql(role, tables, schema)
-    if out.as_json:
-        out.json({"sql": sql})
-    else:
-        click.echo(sql, nl=False)
+    out.show({"sql": sql}, sql.rstrip("\n"))
 
 
 def setup_sql(role: str, tables: Sequence[str] = (), schema: str = "public") -> str:
@@ -295,10 +263,8 @@ def _absolute(address: str, folder: Path) -> str | Path:
     return address if "://" in path else folder / Path(path).expanduser()
 
 
-def _confirm(upkeep: Upkeep, backup_id: str, as_json: bool) -> None:
-    from signoff.surfaces.cli.output import has_keyboard
-
-    if as_json or not has_keyboard():
+def _confirm(upkeep: Upkeep, backup_id: str, out: Output) -> None:
+    if out.as_json or not has_keyboard():
         raise click.UsageError("this replaces the whole database; pass --yes to confirm")
     database = upkeep.status().label
     runs = upkeep.affected_runs(backup_id)
@@ -317,10 +283,6 @@ def _migration_to_json(migration: MigrationFile) -> dict[str, Any]:
 
 
 def _moment(backup: Backup) -> str:
-    from datetime import datetime
-
-    from signoff.surfaces.cli.text import moment
-
     return moment(datetime.fromisoformat(backup.created_at).timestamp())
 
 

@@ -11,22 +11,30 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from signoff.pair.config import PRESETS, TEXT, VERDICTS
-from signoff.surfaces.cli.options import CliCommand, progress_options
+from signoff.app.runs.show import show
+from signoff.app.runs.start import StartPlan, plan
+from signoff.app.runs.targets import compile_context
+from signoff.app.settings.agents import build_agents, find_not_ready, refuse_not_ready
+from signoff.app.settings.project import Project
+from signoff.documents.control_characters import json_text
+from signoff.notation import Ask
+from signoff.pair.agents import check_pair
+from signoff.pair.config import PRESETS, TEXT, VERDICTS, chosen_options, may_ask_another
+from signoff.pair.session import AgentError, ModelNotFoundError, session_of
+from signoff.runtime.result import RunResult
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.driving import drive_new, finish
+from signoff.surfaces.cli.exits import exit_code
 from signoff.surfaces.cli.output import DisplayOptions, Output
-
-if TYPE_CHECKING:
-    from signoff.app.runs.start import StartPlan
-    from signoff.app.settings.project import Project
 
 STDIN = "-"
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.argument("task", required=False)
 @click.option("--preset", default=TEXT.name, show_default=True, type=click.Choice(list(PRESETS)),
               help="What is written; `slogan` uses Ollama if it runs.")  # fmt: skip
@@ -54,7 +62,7 @@ STDIN = "-"
               metavar="FILE",
               help="Also write the result to FILE; the whole session if it ends in .json.",
 )  # fmt: skip
-@progress_options
+@cli.progress_options
 def pair(
     task: str | None,
     preset: str,
@@ -81,17 +89,14 @@ def pair(
     Exit codes: 0 passed, 11 not passed within the turns, 13 the text stopped changing, 1 an
     error in a turn, 2 nothing was started.
     """
-    from signoff.app.runs.start import plan
-    from signoff.surfaces.cli.driving import drive_new
-    from signoff.surfaces.cli.options import limit_settings, set_up_logging
 
     params = _params(_task(task), agent, values)
     _check_output(file)
-    target, settings = f"pair:{preset}", limit_settings(limits)
+    target, settings = f"pair:{preset}", cli.limit_settings(limits)
     planned = plan(Path.cwd(), os.environ, target, params, name=name, command_line=settings)
     for warning in planned.warnings:
         display.out.warn(warning)
-    set_up_logging(planned.settings)
+    cli.set_up_logging(planned.settings)
     params = _with_ready_agents(preset, params, planned, display.out)
     display = replace(display, report=partial(_report, display.out, file))
     with planned.open(Path.cwd(), os.environ) as project:
@@ -105,12 +110,6 @@ def _with_ready_agents(
 
     Without an Ollama server, the default agent takes its place, unless the user has chosen one.
     """
-    from signoff.app.runs.targets import compile_context
-    from signoff.app.settings.agents import build_agents, find_not_ready, refuse_not_ready
-    from signoff.notation import Ask
-    from signoff.pair.agents import check_pair
-    from signoff.pair.config import chosen_options, may_ask_another
-    from signoff.pair.session import AgentError, ModelNotFoundError
 
     context = compile_context(planned.home, planned.settings)
     agents = build_agents(planned.settings.agents)
@@ -180,12 +179,6 @@ def _check_output(file: Path | None) -> None:
 
 def _report(out: Output, file: Path | None, project: Project, name: str) -> int:
     """Writes the result where the user wants it, and returns the exit code."""
-    from signoff.app.runs.show import show
-    from signoff.documents.control_characters import json_text
-    from signoff.pair.session import session_of
-    from signoff.runtime.result import RunResult
-    from signoff.surfaces.cli.driving import finish
-    from signoff.surfaces.cli.exits import exit_code
 
     details = show(project, name)
     result = RunResult.of(name, details.timeline.state, ())

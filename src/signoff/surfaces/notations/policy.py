@@ -20,8 +20,7 @@ from signoff.review.pure.critique import Pursuit
 from signoff.review.pure.finding import Finding
 from signoff.review.pure.lasting_decision import LastingDecision
 from signoff.surfaces.cli import options
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import one_line
+from signoff.surfaces.cli.output import Output, one_line
 
 _EPILOG = """\b
 Examples:

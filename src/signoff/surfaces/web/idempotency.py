@@ -19,8 +19,6 @@ from signoff.core.errors import OperatorError, UsageError
 from signoff.surfaces.web.access import PrivateDatabase
 
 KEEP_SECONDS = 7 * 86400.0
-LOCKS = 64
-"""More than the requests that are answered at once; keys that share a lock only wait longer."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS claims (
@@ -57,13 +55,13 @@ class IdempotencyKeys(PrivateDatabase):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA)
-        self._requests = [threading.Lock() for _ in range(LOCKS)]
+        self._request = threading.Lock()
 
     @contextmanager
     def request(
         self, caller: str, key: str | None, asked: str, made: str, now: float
     ) -> Iterator[KeyClaim]:
-        """Claims a key for as long as its request is answered; the same key again waits that long.
+        """Claims a key for as long as its request is answered; others with a key wait that long.
 
         Otherwise, a second request would not find what the first is about to make. A request that
         is refused gives its key back, so that it can be corrected and sent again.
@@ -71,7 +69,7 @@ class IdempotencyKeys(PrivateDatabase):
         if key is None:
             yield KeyClaim(made, repeated=False)
             return
-        with self._requests[hash((caller, key)) % LOCKS]:
+        with self._request:
             claim = self._claim(caller, key, asked, made, now)
             try:
                 yield claim

@@ -85,11 +85,6 @@ def problem_of(error: er.SignoffError) -> dict[str, Any]:
     return problem(status_of(error), kind, str(error), remedies=error.remedies, problems=places)
 
 
-def problem_body(document: Mapping[str, Any]) -> bytes:
-    """Returns a document as bytes that are safe to print."""
-    return json_text(document, default=str).encode("utf-8", "replace")
-
-
 def problem_response(path: str, document: Mapping[str, Any]) -> Response:
     """Returns a problem as a document, or as a page that needs no project to be shown."""
     status = HTTPStatus(document["status"])
@@ -99,7 +94,8 @@ def problem_response(path: str, document: Mapping[str, Any]) -> Response:
         HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"},
     }.get(status)
     if path.startswith(PROGRAM_PATHS):
-        return Response(problem_body(document), status, headers, media_type=PROBLEM_TYPE)
+        body = json_text(document, default=str).encode("utf-8", "replace")
+        return Response(body, status, headers, media_type=PROBLEM_TYPE)
     page = _error_page(status, str(document["detail"]))
     return Response(page.encode("utf-8", "replace"), status, headers, media_type="text/html")
 

@@ -17,7 +17,7 @@ from signoff.review.pure.history import (
     Version,
 )
 from signoff.runtime.ports import Progress, Recorded, Retrying
-from signoff.surfaces.cli.live import LiveView
+from signoff.surfaces.cli.live import LiveView, StreamTail
 from signoff.testing import FrozenClock
 from signoff.views.timeline import Timeline
 
@@ -299,3 +299,28 @@ def test_streamed_words_are_shown_as_the_tail_of_a_sentence() -> None:
         stage.view.notice(Progress("one", "draft", "draft#1", word))
 
     assert "The sea is wide" in [line.strip() for line in stage.picture()]
+
+
+def tail_of(*pieces: str) -> StreamTail:
+    tail = StreamTail()
+    for piece in pieces:
+        tail.add(piece)
+    return tail
+
+
+def test_pieces_are_joined_and_cut_between_words() -> None:
+    """A model sends single words, and half words."""
+    tail = tail_of(*(f"word{n} of a long sen" + "tence, " for n in range(40)))
+
+    shown = tail.shown(40)
+
+    assert shown.startswith("… ")
+    assert shown.endswith("word39 of a long sentence,")
+    assert len(shown) <= 40
+    assert shown[2:].split()[0] in ("of", "a", "long", "sentence,", "word38", "word39")
+
+
+def test_an_answer_for_programs_is_only_counted() -> None:
+    """Raw JSON is noise; that it grows is news."""
+    assert tail_of(" {", '"a": 1').shown(60) == "writing its answer, 8 characters so far"
+    assert "10 characters" in tail_of("```json\n{}").shown(60)

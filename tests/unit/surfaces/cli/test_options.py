@@ -4,7 +4,8 @@ from typing import Any
 import click
 import pytest
 
-from signoff.surfaces.cli.options import LogLines, inputs
+from signoff.surfaces.cli.options import Group, LogLines, command, inputs
+from signoff.surfaces.cli.output import Output
 
 
 @pytest.mark.parametrize(
@@ -83,3 +84,17 @@ def test_the_same_line_is_not_said_twice_in_a_row(capsys: pytest.CaptureFixture[
     lines.emit(record("signoff", "observer X failed"))
 
     assert capsys.readouterr().err == "warning: observer X failed\n"
+
+
+def test_every_command_can_print_json_and_lists_that_option_last() -> None:
+    """Its own options are what the reader of its help is looking for."""
+    group = Group("work")
+
+    @command("list", group=group)
+    @click.option("--limit")
+    def list_(limit: str | None, out: Output) -> None:
+        assert (limit, out.as_json) == ("2", True)
+
+    group.main(["list", "--limit", "2", "--json"], standalone_mode=False)
+
+    assert [each.name for each in group.commands["list"].params] == ["limit", "as_json", "debug"]

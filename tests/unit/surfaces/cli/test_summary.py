@@ -15,7 +15,7 @@ from signoff.core.stop_reason import (
 )
 from signoff.notation import RunReport
 from signoff.runtime.store_port import RunId, RunRow
-from signoff.surfaces.cli.output import Output
+from signoff.surfaces.cli.output import Output, moment
 from signoff.surfaces.cli.summary import (
     WIDTH,
     detail_lines,
@@ -24,7 +24,6 @@ from signoff.surfaces.cli.summary import (
     next_lines,
     print_summary,
 )
-from signoff.surfaces.cli.text import moment
 from signoff.views.timeline import Timeline
 
 
@@ -166,7 +165,7 @@ def request(prompt: str, **more: Any) -> dict[str, Any]:
         (request("Ship it?", shown={"content": "text"}), "Ship it?", True),
         (request("x" * (WIDTH + 1)), "x" * (WIDTH - 1) + "…", True),
         (request("See " + "x" * WIDTH), "See " + "x" * (WIDTH - 5) + "…", True),
-        (request("word, " * WIDTH), "word, " * 32 + "word,…", True),
+        (request("word, " * WIDTH), ("word, " * WIDTH)[: WIDTH - 1] + "…", True),
         (request("You review.", title="Review against 'short'"), "Review against 'short'", True),
     ],
 )

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError
 from mcp_types import Tool
 
 from tests.unit.surfaces.mcp.review_server import ERAS, FLOW, ReviewServer
@@ -71,26 +70,29 @@ async def test_the_server_says_that_only_humans_approve(server: ReviewServer, er
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [
-        ("wait", {}, "wait: run is missing; it is a text (From start)"),
+        ("wait", {}, "wait: run: Field required"),
         (
             "wait",
             {"run": "one", "seconds": 9000},
-            "wait: seconds must be a number from 0 to 600, not 9000",
+            "wait: seconds: Input should be less than or equal to 600",
         ),
         (
             "wait",
             {"run": "one", "cursor": "soon"},
-            'wait: cursor must be a whole number of at least 0, not "soon"',
+            "wait: cursor: Input should be a valid integer, unable to parse string as an integer",
         ),
         (
             "show",
             {"run": "one", "part": "money"},
-            'show: part must be one of findings, diff, text, plan, spend, request, not "money"',
+            "show: part: Input should be 'findings', 'diff', 'text', 'plan', 'spend' or 'request'",
         ),
         (
             "start",
             {"options": "a.md", "pull": "maybe"},
-            'start: options must be an object, not "a.md"; pull must be true or false, not "maybe"',
+            (
+                "start: options: Input should be a valid dictionary; "
+                "pull: Input should be a valid boolean, unable to interpret input"
+            ),
         ),
         (
             "wait",
@@ -149,35 +151,6 @@ async def test_a_broken_workflow_hides_no_other(server: ReviewServer) -> None:
     assert {"review", "notice"} <= listed
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_runs_and_their_artifacts_are_resources(server: ReviewServer, era: str) -> None:
-    """A user attaches them to a conversation."""
-    async with server.client(era) as client:
-        await client.call("start", workflow="notice", name="one")
-        await server.drive("one")
-        listed = [str(each.uri) for each in (await client.sdk.list_resources()).resources]
-        texts = [
-            (await client.sdk.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
-            for uri in (listed[0], f"{listed[0]}/artifact", f"{listed[0]}/rounds/1")
-        ]
-
-    assert listed == ["signoff://runs/one"]
-    assert json.loads(texts[0])["status"] == "waiting"
-    assert texts[1] == "Our tea warms you.\n"
-    assert "-Our tea cures colds." in texts[2]
-
-
-async def test_a_project_without_a_home_lists_no_runs(server: ReviewServer) -> None:
-    """A client lists resources when it connects, before anything was set up."""
-    from shutil import rmtree
-
-    rmtree(server.folder / ".signoff")
-    async with server.client() as client:
-        assert (await client.sdk.list_resources()).resources == []
-        with pytest.raises(MCPError, match="signoff init"):
-            await client.sdk.read_resource("signoff://runs/one")
-
-
 async def test_hostile_text_in_an_artifact_is_escaped_and_bounded(server: ReviewServer) -> None:
     """An artifact is written by a model, and a client may print it."""
     text = "\\u001b[2J\\u202e" + "x" * 300_000
@@ -186,13 +159,10 @@ async def test_hostile_text_in_an_artifact_is_escaped_and_bounded(server: Review
     async with server.client() as client:
         await client.call("start", workflow="notice", name="one")
         await server.drive("one")
-        read = await client.sdk.read_resource("signoff://runs/one/artifact")
         shown = await client.call("show", run="one", part="text")
         news = await client.call("wait", run="one")
 
-    artifact = read.contents[0].text  # type: ignore[union-attr]
-    assert artifact.startswith("\\u001b[2J\\u202exxx")
-    assert len(artifact) <= 200_000
+    assert shown["text"].startswith("\\u001b[2J\\u202exxx")
     assert (len(shown["text"]), shown["pages"] > 40) == (6_000, True)
     assert "\x1b" not in json.dumps(shown, ensure_ascii=False)
     assert len(json.dumps(news)) < 2_000

@@ -100,7 +100,7 @@ async def test_a_mistake_is_reported_with_what_would_be_valid(server: ReviewServ
     async with server.client() as client:
         assert "unknown run 'nope'" in await client.error("wait", run="nope")
         assert "unknown request" in await client.error("request_signoff", request=99)
-        assert "must be one of findings" in await client.error("show", run="one", part="secrets")
+        assert "should be 'findings'" in await client.error("show", run="one", part="secrets")
         await client.call("start", workflow="notice", name="one")
         await server.drive("one")
         assert "no round 9" in await client.error("show", run="one", part="diff", number=9)

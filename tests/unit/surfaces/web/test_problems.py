@@ -5,7 +5,7 @@ import pytest
 
 from signoff.core import errors as er
 from signoff.core.remedies import ShowRun
-from signoff.surfaces.web.problems import problem_body, problem_of, status_of
+from signoff.surfaces.web.problems import problem_of, problem_response, status_of
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_problem_has_its_kind_and_its_remedies_as_data() -> None:
     problems = [er.Problem("goal", "is missing", "add it")]
     error = er.InvalidWorkflow("docs", problems, remedy=ShowRun("first"))
 
-    document = json.loads(problem_body(problem_of(error)))
+    document = json.loads(bytes(problem_response("/api/", problem_of(error)).body))
 
     assert document["kind"] == "InvalidWorkflow"
     assert document["status"] == 422

@@ -14,27 +14,15 @@ import click
 from signoff.agents.weights import SMOLLM2, State, can_run_models, fetch, model_cache
 from signoff.app.runs.history import export
 from signoff.app.runs.show import show
-from signoff.app.settings.presets import (
-    DEFAULT_FOLDER,
-    DieOnce,
-    drive_run,
-    prepare_run,
-    repeated_calls,
-)
+from signoff.app.settings import presets
 from signoff.app.settings.project import Project
 from signoff.core.errors import UnknownName, UsageError
 from signoff.core.outcome import Status
 from signoff.documents.regular_files import replace_private
 from signoff.review.pure.history import ReviewHistory, labels_by_round
 from signoff.runtime.extras import install_command
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import drive, drive_resume
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    Group,
-    limit_settings,
-    output_options,
-    progress_options,
-)
 from signoff.surfaces.cli.output import STYLES, DisplayOptions, Keyboard, Output
 from signoff.surfaces.cli.review_lines import DIFF_STYLES, severity_style
 
@@ -50,9 +38,9 @@ demo_checks.py holds the checks, goal.yaml the text to write, and .signoff/ the 
 its agents."""
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.option("--folder", type=click.Path(path_type=Path), metavar="DIR",
-              default=DEFAULT_FOLDER, show_default=True,
+              default=presets.DEFAULT_FOLDER, show_default=True,
               help="The folder of the demo project; created if it does not exist.")  # fmt: skip
 @click.option("--agent", metavar="NAME",
               help="The agent that writes, instead of the small local model.")  # fmt: skip
@@ -60,7 +48,7 @@ its agents."""
               help="Kill the run once in the middle, like a power cut, and resume it.")  # fmt: skip
 @click.option("--die", is_flag=True, hidden=True,
               help="Kill this process once the first fix is recorded.")  # fmt: skip
-@progress_options
+@cli.progress_options
 def command(
     folder: Path,
     agent: str | None,
@@ -86,7 +74,7 @@ def command(
     # In a process of its own: the kill is a real one, as from a power cut, and this one has to
     # survive it.
     killed = _killed_run(folder, agent) if kill else None
-    demo = prepare_run(folder.absolute(), os.environ, limit_settings(limits))
+    demo = presets.prepare_run(folder.absolute(), os.environ, cli.limit_settings(limits))
     with demo.project as project:
         if killed is not None:
             out.note("\nIts process was killed on purpose. Another one resumes the run:\n")
@@ -96,11 +84,11 @@ def command(
             name = demo.name
             who = agent or "A small model on this machine"
             out.note(f"{who} writes an announcement, four checks review it, the rules decide.\n")
-            watchers = [DieOnce()] if die else []
+            watchers = [presets.DieOnce()] if die else []
             code = drive(
                 project,
                 display,
-                lambda observers: drive_run(demo, agent, [*observers, *watchers]),
+                lambda observers: presets.drive_run(demo, agent, [*observers, *watchers]),
                 workflow=demo.plan.target.workflow,
             )
         if not (out.as_json or out.quiet):
@@ -154,7 +142,7 @@ def _print_result(project: Project, name: str, folder: Path, out: Output) -> Non
     run_folder = folder / report.folder.relative_to(project.home.root)
     page = folder / f"{name}.html"
     replace_private(page.absolute(), export(project, "html", name))
-    finished, again = repeated_calls(project, name)
+    finished, again = presets.repeated_calls(project, name)
     out.line()
     out.line(f"  calls     {finished} finished, {again} of them made twice")
     out.line(f"  artifact  {run_folder / 'final' / 'artifact.md'}")
@@ -200,7 +188,7 @@ def _show_fix(history: ReviewHistory, number: int, out: Output) -> None:
 _STYLES = {"ready": "green", "missing": "dim", "damaged": "red"}
 
 
-@click.group(cls=Group)
+@click.group(cls=cli.Group)
 def models_command() -> None:
     """List, download and delete local models.
 
@@ -214,25 +202,21 @@ def models_command() -> None:
     """
 
 
-@models_command.command("list")
-@output_options
+@cli.command("list", group=models_command)
 def list_(out: Output) -> None:
     """List the available models and which ones are installed."""
     cache = model_cache(os.environ)
     models = [cache.describe(each) for each in cache.catalog.values()]
-    if out.as_json:
-        out.json(models)
-        return
     rows = [
         (each["name"], each["state"], _megabytes(each["size"]), each["licence"], each["summary"])
         for each in models
     ]
-    out.table(("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS"), rows, {"STATE": _STYLES})
+    headings = ("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS")
+    out.listing(models, headings, rows, styles={"STATE": _STYLES})
 
 
-@models_command.command()
+@cli.command(group=models_command)
 @click.argument("model", required=False)
-@output_options
 def pull(model: str | None, out: Output) -> None:
     """Download a model and verify its sha256.
 
@@ -241,29 +225,23 @@ def pull(model: str | None, out: Output) -> None:
     cache = model_cache(os.environ)
     weights = cache.find(model) if model is not None else SMOLLM2
     fetched = asyncio.run(fetch(cache, weights, tell=out.note))
-    if out.as_json:
-        found = cache.describe(weights)
-        out.json({**found, "fetched": fetched, "can_run": can_run_models()})
-    else:
-        done = "downloaded and verified" if fetched else "already installed"
-        out.line(f"{weights.name} {done}: {cache.path(weights)}")
+    done = "downloaded and verified" if fetched else "already installed"
+    document = {**cache.describe(weights), "fetched": fetched, "can_run": can_run_models()}
+    out.show(document, f"{weights.name} {done}: {cache.path(weights)}")
     if not can_run_models():
         out.note(f"to run it: {install_command('local')}")
 
 
-@models_command.command()
+@cli.command(group=models_command)
 @click.argument("model")
-@output_options
 def rm(model: str, out: Output) -> None:
     """Delete an installed model."""
     cache = model_cache(os.environ)
     weights = cache.find(model)
     freed = cache.remove(weights)
-    if out.as_json:
-        out.json({"name": weights.name, "freed": freed})
-        return
     deleted = f"deleted {cache.path(weights)}: {_megabytes(freed)} freed"
-    out.line(deleted if freed else f"{model} is not installed")
+    document = {"name": weights.name, "freed": freed}
+    out.show(document, deleted if freed else f"{model} is not installed")
 
 
 def _megabytes(size: int) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,7 +13,7 @@ from signoff.app.settings.checks import Check, SetupReport, check_setup
 from signoff.app.settings.home import find_home
 from signoff.app.settings.settings import load_settings, settings_files
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import CliCommand, Group, output_options
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.output import Output
 
 _ABILITIES = (
@@ -27,9 +26,8 @@ _INDENT = " " * 19
 """The column where the detail of a check starts."""
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.option("-v", "--verbose", is_flag=True, help="Show every agent, and what each can do.")
-@output_options
 def command(out: Output) -> int:
     """Check your setup and show how to fix what is not ready.
 
@@ -44,8 +42,7 @@ def command(out: Output) -> int:
     report = check_setup(Path.cwd(), os.environ)
     code = exits.OK if report.can_run else exits.ERROR
     if out.as_json:
-        checks = [_to_json(check) for check in report.checks]
-        out.json({"can_run": report.can_run, "checks": checks, "advice": list(report.advice)})
+        out.json({"can_run": report.can_run, **asdict(report)})
         return code
     # Nobody has set up every agent there is, and a page of those would hide the one that is
     # missing.
@@ -64,17 +61,6 @@ def command(out: Output) -> int:
         out.line()
     out.prose(verdict(report))
     return code
-
-
-def _to_json(check: Check) -> dict[str, Any]:
-    values = {
-        "name": check.name,
-        "ready": check.ready,
-        "detail": check.detail,
-        "remedy": "" if check.ready else check.remedy,
-        "needed": check.needed,
-    }
-    return values | ({"capabilities": asdict(check.capabilities)} if check.capabilities else {})
 
 
 def _print(check: Check, out: Output) -> None:
@@ -104,7 +90,7 @@ def verdict(report: SetupReport) -> str:
     return "ready to run"
 
 
-@click.group(cls=Group)
+@click.group(cls=cli.Group)
 def config_command() -> None:
     """Show settings and where each comes from.
 
@@ -119,28 +105,21 @@ def config_command() -> None:
     """
 
 
-@config_command.command()
-@output_options
+@cli.command(group=config_command)
 def show(out: Output) -> None:
     """Show all settings and where each comes from."""
     settings = load_settings(find_home(Path.cwd(), os.environ), os.environ).masked()
-    if out.as_json:
-        out.json({key: {"value": s.value, "origin": s.origin} for key, s in settings.items()})
-        return
+    documents = {key: {"value": s.value, "origin": s.origin} for key, s in settings.items()}
     rows = [(key, _format(s.value), s.origin) for key, s in settings.items()]
-    out.table(("SETTING", "VALUE", "FROM"), rows)
+    out.listing(documents, ("SETTING", "VALUE", "FROM"), rows)
 
 
-@config_command.command()
-@output_options
+@cli.command(group=config_command)
 def path(out: Output) -> None:
     """Show the settings files, lowest precedence first."""
     files = settings_files(find_home(Path.cwd(), os.environ), os.environ)
-    if out.as_json:
-        out.json([{"path": str(file), "exists": file.is_file()} for file in files])
-        return
-    for file in files:
-        out.line(f"{file}{'' if file.is_file() else '  (not found)'}")
+    documents = [{"path": str(file), "exists": file.is_file()} for file in files]
+    out.show(documents, *(f"{each}{'' if each.is_file() else '  (not found)'}" for each in files))
 
 
 def _format(value: object) -> str:

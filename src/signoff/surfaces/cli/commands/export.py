@@ -14,18 +14,11 @@ from signoff.app.runs.show import show
 from signoff.app.settings.project import Project
 from signoff.core.errors import ConfigError, UsageError
 from signoff.documents.regular_files import replace_private
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    complete_run,
-    open_here,
-    output_options,
-    run_argument,
-)
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import clean, near
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, clean, near
 
 
-class ExportCommand(CliCommand):
+class ExportCommand(cli.CliCommand):
     """Lists the formats in its help; only then are they, and installed packages, looked up."""
 
     @property
@@ -50,12 +43,11 @@ def _help_of(name: str) -> str:
     return found.help if found is not None else ""
 
 
-@click.command(cls=ExportCommand)
+@cli.command(cls=ExportCommand)
 @click.argument("format_name", metavar="FORMAT")
-@click.argument("run", required=False, shell_complete=complete_run)
+@click.argument("run", required=False, shell_complete=cli.complete_run)
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
               metavar="FILE", help="Write to FILE instead of stdout.")  # fmt: skip
-@output_options
 def command(format_name: str, run: str | None, file: Path | None, out: Output) -> None:
     """Export RUN (default: the latest run) as FORMAT.
 
@@ -65,7 +57,7 @@ def command(format_name: str, run: str | None, file: Path | None, out: Output) -
       signoff export json first-try -o run.json
       signoff export otel first-try > trace.jsonl
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         if run is not None and not project.has_run(run):
             _refuse_swapped(project, format_name, run)
         name = project.run(run).name
@@ -95,13 +87,12 @@ FILE_NAME = "signoff-report"
 """The name in the run's folder, which workflows hardly use for files of their own."""
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@cli.command()
+@cli.run_argument
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
               metavar="FILE", help="Where to write it; by default beside the run.")  # fmt: skip
 @click.option("--format", "format_name", type=click.Choice(list(FORMATS)),
               help="html, or md for a comment on a pull request.")  # fmt: skip
-@output_options
 def report_command(
     run: str | None, file: Path | None, format_name: str | None, out: Output
 ) -> None:
@@ -116,22 +107,19 @@ def report_command(
       signoff report --format md -o comment.md
     """
     chosen = format_name or _format_of(file)
-    with open_here() as project:
+    with cli.open_here() as project:
         name = project.run(run).name
         target = file or show(project, name).folder / f"{FILE_NAME}.{chosen}"
         replace_private(target, export(project, FORMATS[chosen], name))
-    if out.as_json:
-        out.json({"run": name, "format": chosen, "file": str(target.absolute())})
-        return
-    out.line(f"report: {near(target.absolute())}")
+    document = {"run": name, "format": chosen, "file": str(target.absolute())}
+    out.show(document, f"report: {near(target.absolute())}")
 
 
 def _format_of(file: Path | None) -> str:
     return "md" if file is not None and file.suffix in (".md", ".markdown") else "html"
 
 
-@click.command(cls=CliCommand)
-@output_options
+@cli.command()
 def metrics_command(out: Output) -> None:
     """Print metrics of all runs in the text format of Prometheus.
 
@@ -142,7 +130,7 @@ def metrics_command(out: Output) -> None:
       signoff metrics
       signoff metrics > /var/lib/node_exporter/signoff.prom
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         text = metrics_text(project.store, project.clock.now())
     if out.as_json:
         out.json({"format": "prometheus", "text": text})

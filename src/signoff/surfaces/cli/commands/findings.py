@@ -6,33 +6,20 @@ import sys
 
 import click
 
-from signoff.app.runs.history import (
-    artifact,
-    changes,
-    find_run_or_finding,
-    need_review,
-    select_findings,
-)
+from signoff.app.runs import history as run_history
 from signoff.core.amounts import count
 from signoff.core.errors import UnknownName
 from signoff.core.severity import Severity
 from signoff.core.words import read_labels
 from signoff.review.pure.finding import group_equal
 from signoff.review.pure.history import ReviewHistory, Version, change_to_json, finding_to_json
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    complete_run,
-    open_here,
-    output_options,
-    run_argument,
-)
-from signoff.surfaces.cli.output import Output, is_terminal
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, clean, is_terminal
 from signoff.surfaces.cli.review_lines import finding_lines, hunk_lines, totals
-from signoff.surfaces.cli.text import clean
 
 
-@click.command(cls=CliCommand)
-@click.argument("run", metavar="[RUN|FINDING]", required=False, shell_complete=complete_run)
+@cli.command()
+@click.argument("run", metavar="[RUN|FINDING]", required=False, shell_complete=cli.complete_run)
 @click.option("--severity", "severities", multiple=True, metavar="NAME",
               help="Only findings of this severity. Repeatable.")  # fmt: skip
 @click.option("--status", "statuses", multiple=True, metavar="NAME",
@@ -40,7 +27,6 @@ from signoff.surfaces.cli.text import clean
               "caused_by_fix, fixed, dismissed or ignored. Repeatable.")  # fmt: skip
 @click.option("--constraint", "constraints", multiple=True, metavar="ID",
               help="Only findings of this constraint. Repeatable.")  # fmt: skip
-@output_options
 def command(
     run: str | None,
     severities: tuple[str, ...],
@@ -60,10 +46,12 @@ def command(
       signoff findings first-try --severity critical --severity high
       signoff findings --json | jq '.[] | select(.status == "back") | .path'
     """
-    with open_here() as project:
-        row, one = find_run_or_finding(project, run) if run is not None else (None, None)
-        row, history = need_review(project, row.name if row is not None else None)
-    found = select_findings(
+    with cli.open_here() as project:
+        row, one = (
+            run_history.find_run_or_finding(project, run) if run is not None else (None, None)
+        )
+        row, history = run_history.need_review(project, row.name if row is not None else None)
+    found = run_history.select_findings(
         history, [*map(_severity, severities)], read_labels(statuses), constraints
     )
     if one is not None:
@@ -87,15 +75,14 @@ def _severity(name: str) -> Severity:
     return found
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@cli.command()
+@cli.run_argument
 @click.option("--round", "number", type=int, metavar="N",
               help="Only what the fixes of round N changed.")  # fmt: skip
 @click.option("--from", "first", type=int, metavar="A",
               help="From the version that round A reviewed.")  # fmt: skip
 @click.option("--to", "last", type=int, metavar="B",
               help="To the version that round B reviewed; by default the last one.")  # fmt: skip
-@output_options
 def diff_command(
     run: str | None, number: int | None, first: int | None, last: int | None, out: Output
 ) -> None:
@@ -112,9 +99,9 @@ def diff_command(
     # One names what a round fixed, the others name two versions: together they say nothing.
     if number is not None and (first is not None or last is not None):
         raise click.UsageError("use either --round, or --from and --to")
-    with open_here() as project:
-        row, history = need_review(project, run)
-    pairs = changes(history, row.name, number, first, last)
+    with cli.open_here() as project:
+        row, history = run_history.need_review(project, run)
+    pairs = run_history.changes(history, row.name, number, first, last)
     if out.as_json:
         out.json([change_to_json(history, *pair) for pair in pairs])
         return
@@ -143,12 +130,11 @@ def _print_change(history: ReviewHistory, before: Version, after: Version, out: 
         out.line("no line was changed", "dim")
 
 
-@click.command(cls=CliCommand)
-@click.argument("run", required=False, shell_complete=complete_run)
+@cli.command()
+@click.argument("run", required=False, shell_complete=cli.complete_run)
 @click.argument("path", required=False)
 @click.option("--round", "number", type=int, metavar="N",
               help="The version that round N reviewed.")  # fmt: skip
-@output_options
 def cat_command(run: str | None, path: str | None, number: int | None, out: Output) -> None:
     """Print the artifact of RUN (default: the latest run).
 
@@ -160,9 +146,9 @@ def cat_command(run: str | None, path: str | None, number: int | None, out: Outp
       signoff cat first-try --round 1
       signoff cat first-try docs/guide.md
     """
-    with open_here() as project:
-        row, history = need_review(project, run)
-    version = artifact(history, row.name, number)
+    with cli.open_here() as project:
+        row, history = run_history.need_review(project, run)
+    version = run_history.artifact(history, row.name, number)
     files = {history.name_of(each): text for each, text in version.files.items()}
     if path is not None and path not in files:
         raise UnknownName("file", path, files)

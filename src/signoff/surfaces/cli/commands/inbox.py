@@ -10,16 +10,8 @@ from typing import Any
 
 import click
 
-from signoff.app.people.answering import (
-    AnswerInput,
-    decide,
-    find_item,
-    open_requests,
-    record_answer,
-    refuse_reference_as_answer,
-    request_number,
-    request_to_json,
-)
+from signoff.app.people import answering
+from signoff.app.people.answering import AnswerInput
 from signoff.app.runs.history import form_of
 from signoff.app.runs.next_commands import next_command
 from signoff.app.runs.run_records import worker_for
@@ -30,27 +22,10 @@ from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState, request_word
 from signoff.runtime.store_port import InboxItem
-from signoff.surfaces.cli import exits
+from signoff.surfaces.cli import exits, summary
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import drive_resume
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    answer_options,
-    complete_run,
-    open_here,
-    output_options,
-    progress_options,
-    read_text_file,
-)
-from signoff.surfaces.cli.output import DisplayOptions, Output
-from signoff.surfaces.cli.summary import (
-    deadline_lines,
-    detail_lines,
-    file_line,
-    headline,
-    question_lines,
-    shown_lines,
-)
-from signoff.surfaces.cli.text import ago, clean, moment, near, one_line
+from signoff.surfaces.cli.output import DisplayOptions, Output, ago, clean, moment, near, one_line
 
 SHOWN_STUCK = 5
 """How many queued runs that no worker can take are named."""
@@ -59,13 +34,12 @@ SHOWN = 50
 """How many requests are shown by default."""
 
 
-@click.command(cls=CliCommand)
-@click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=complete_run)
+@cli.command()
+@click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=cli.complete_run)
 @click.option(
     "-n", "--limit", type=int, metavar="NUMBER",
     help=f"The maximum number; -1 for all. The default is {SHOWN}, or all with --json.",
 )  # fmt: skip
-@output_options
 def command(where: str | None, limit: int | None, out: Output) -> None:
     """List pending requests, oldest first, with the commands that answer them.
 
@@ -74,15 +48,16 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
       signoff inbox first-try      the pending requests of one run
       signoff inbox 7              one request in full
     """
-    with open_here() as project:
-        if request_number(where or "") is not None:
-            one = request_to_json(project, find_item(project, where))
+    with cli.open_here() as project:
+        if answering.request_number(where or "") is not None:
+            one = answering.request_to_json(project, answering.find_item(project, where))
             out.json(one) if out.as_json else _show(one, out, whole=True)
             return
-        waiting = open_requests(project, where)
+        waiting = answering.open_requests(project, where)
         most = limit if limit is not None else -1 if out.as_json else SHOWN
         listed = waiting if most < 0 else waiting[:most]
-        requests = [request_to_json(project, project.store.item(line.id)) for line in listed]
+        items = [project.store.item(line.id) for line in listed]
+        requests = [answering.request_to_json(project, item) for item in items]
         stuck = [row for row in list_runs(project, status=[Status.QUEUED]) if row.reason]
         fixes = [next_command(worker_for(project.store, row)) for row in stuck[:SHOWN_STUCK]]
     if out.as_json:
@@ -105,15 +80,15 @@ def _show(request: Mapping[str, Any], out: Output, *, whole: bool) -> None:
     now = time.time()
     name, age = f"#{request['number']}  {request_word(request)}", ago(request["opened_at"], now)
     out.line(f"{name}  {request['run']} · {request['step']} · {age}", style="yellow")
-    title = [request["title"], ""] if request["title"] else []
-    lines = [*title, *clean(request["prompt"]).splitlines()] if whole else [headline(request)]
-    for line in lines:
+    title = [request["title"], ""] if request["title"] and whole else []
+    prompt = clean(request["prompt"]).splitlines() if whole else [summary.headline(request)]
+    for line in (*title, *prompt):
         out.prose(f"    {line}", hang="    ")
-    for line in question_lines(request):
+    for line in summary.question_lines(request):
         out.prose(f"    {line}", hang="      ")
     if whole:
         _show_content(request, out)
-    for line in deadline_lines(request, now) if whole else detail_lines(request):
+    for line in summary.deadline_lines(request, now) if whole else summary.detail_lines(request):
         out.line(f"    {line}")
     if request["presence"] and request["state"] == ItemState.OPEN:
         out.line("    approving needs the signature of a passkey, on the page")
@@ -137,21 +112,21 @@ def _ended(request: Mapping[str, Any]) -> str:
 
 
 def _show_content(request: Mapping[str, Any], out: Output) -> None:
-    for line in shown_lines(request["shown"]):
+    for line in summary.shown_lines(request["shown"]):
         out.line(f"    {line}")
     if request["file"]:
         # The recorded path starts in the run's folder; the user is somewhere else.
-        out.line(f"    {file_line({**request, 'path': near(Path(request['file']))})}")
+        out.line(f"    {summary.file_line({**request, 'path': near(Path(request['file']))})}")
     out.line(f"    digest: {request['digest']}")
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.argument("words", nargs=-1, metavar="[REQUEST|RUN] [VALUE | HEADER=LABEL ...]")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Read the answer from a file.")  # fmt: skip
 @click.option("--text", "--why", "text", default="", help="A comment or reason.")
-@answer_options
-@progress_options
+@cli.answer_options
+@cli.progress_options
 def answer_command(
     words: tuple[str, ...],
     file: Path | None,
@@ -180,13 +155,14 @@ def answer_command(
       pbpaste | signoff answer 7 -
     """
     where, value = _parse(words, file)
-    with open_here(limits=limits, drives=resume_now) as project:
+    with cli.open_here(limits=limits, drives=resume_now) as project:
         if where is None and words and words[0] != "-":
-            refuse_reference_as_answer(project, words[0])
-        item = find_item(project, where)
+            answering.refuse_reference_as_answer(project, words[0])
+        item = answering.find_item(project, where)
         if isinstance(value, list) and not form_of(project, item).get("questions"):
             raise click.UsageError(_TOO_MANY)
-        answered = record_answer(project, item.id, AnswerInput(value, text, by, digest))
+        answer = AnswerInput(value, text, by, digest)
+        answered = answering.record_answer(project, item.id, answer)
         return after_decision(project, display, answered, "answered", resume_now=resume_now)
 
 
@@ -198,7 +174,7 @@ def _parse(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str |
     if file is not None:
         if len(words) > 1:
             raise click.UsageError("give VALUE or --file, not both")
-        return (words[0] if words else None), read_text_file(file)
+        return (words[0] if words else None), cli.read_text_file(file)
     # No run has a name with a "=", so this is an answer already.
     named = len(words) > 1 and "=" not in words[0]
     where, values = (words[0], words[1:]) if named else (None, words)
@@ -225,10 +201,12 @@ Examples:
 """
 
     @click.command(help=text, epilog=examples)
-    @click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=complete_run)
+    @click.argument(
+        "where", required=False, metavar="[REQUEST|RUN]", shell_complete=cli.complete_run
+    )
     @click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
-    @answer_options
-    @progress_options
+    @cli.answer_options
+    @cli.progress_options
     def command(
         where: str | None,
         why: str,
@@ -238,12 +216,13 @@ Examples:
         limits: dict[str, str],
         display: DisplayOptions,
     ) -> int:
-        with open_here(limits=limits, drives=resume_now) as project:
-            item = find_item(project, where)
+        with cli.open_here(limits=limits, drives=resume_now) as project:
+            item = answering.find_item(project, where)
             if not (yes or why) and display.may_ask:
                 # Without a reason, the next one to work on it can only guess.
                 why = click.prompt("Why", default="", show_default=False, err=True)
-            decided = decide(project, item.id, AnswerInput(None, why, by, digest), yes=yes)
+            answer = AnswerInput(None, why, by, digest)
+            decided = answering.decide(project, item.id, answer, yes=yes)
             status = "approved" if yes else "rejected"
             return after_decision(project, display, decided, status, resume_now=resume_now)
 
@@ -264,7 +243,7 @@ def after_decision(
     catch_up(project, item.run, out.warn)
     remaining = len(project.store.items(item.run))
     if out.as_json:
-        out.json({**request_to_json(project, item), "open": remaining})
+        out.json({**answering.request_to_json(project, item), "open": remaining})
         return exits.OK
     out.line(f"{status} #{item.id}  {item.run}")
     more = f"{remaining} more to answer: signoff inbox {item.run}; " if remaining else ""

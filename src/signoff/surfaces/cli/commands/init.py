@@ -10,12 +10,11 @@ import click
 
 from signoff.app.settings.home import InitResult
 from signoff.app.settings.presets import copy_templates, init_project, presets
-from signoff.surfaces.cli.options import CliCommand, output_options
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import near
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, near
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--preset",
@@ -29,7 +28,6 @@ from signoff.surfaces.cli.text import near
     type=click.Path(file_okay=False, path_type=Path),
     help="Only copy the prompt templates of review flows to this folder, as a start for your own.",
 )
-@output_options
 def command(
     folder: Path | None, preset: str | None, listing: bool, templates: Path | None, out: Output
 ) -> None:
@@ -47,7 +45,11 @@ def command(
       signoff init --templates prompts    then add `prompts: prompts` to a flow
     """
     if listing:
-        _list(out)
+        listed = [preset for preset, _ in presets().values()]
+        documents = [{"name": each.name, "about": each.help} for each in listed]
+        out.listing(
+            documents, ("PRESET", "WHAT IT IS FOR"), [(each.name, each.help) for each in listed]
+        )
         return
     if templates is not None:
         _copy_templates(templates, out)
@@ -89,17 +91,5 @@ def _print_files(result: InitResult, out: Output) -> None:
 
 def _copy_templates(folder: Path, out: Output) -> None:
     files = copy_templates(folder)
-    if out.as_json:
-        out.json({"created": [str(file) for file in files]})
-        return
-    for file in files:
-        out.line(f"created {file}")
+    out.show({"created": [*map(str, files)]}, *(f"created {file}" for file in files))
     out.note(f"next: delete what you do not change, and add `prompts: {folder}` to the flow")
-
-
-def _list(out: Output) -> None:
-    listed = [preset for preset, _ in presets().values()]
-    if out.as_json:
-        out.json([{"name": each.name, "about": each.help} for each in listed])
-        return
-    out.table(["PRESET", "WHAT IT IS FOR"], [[each.name, each.help] for each in listed])

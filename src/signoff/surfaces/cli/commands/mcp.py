@@ -24,7 +24,7 @@ from signoff.app.settings.settings import load_settings
 from signoff.app.settings.trust import check_trust
 from signoff.core.errors import ConfigError, UsageError
 from signoff.runtime.extras import install_command
-from signoff.surfaces.cli.options import CliCommand, Group, debug_option, output_options
+from signoff.surfaces.cli import options as cli
 
 if TYPE_CHECKING:
     from signoff.surfaces.cli.output import Output
@@ -108,21 +108,13 @@ CLIENTS = {
 ANSWERS_WITHIN_SECONDS = 0.5
 
 
-class _ServerGroup(Group):
-    """A group that serves if it is called without a sub-command."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Skips the check of a plain group for a sub-command."""
-        return click.Group.parse_args(self, ctx, args)
-
-
-@click.group(cls=_ServerGroup, invoke_without_command=True)
+@click.group(cls=cli.Group, invoke_without_command=True)
 @click.option("--wait", "wait_seconds", type=click.FloatRange(1, 600), default=50.0,
               show_default=True, metavar="SECONDS",
               help="How long a call may wait; less than the client's own limit.")  # fmt: skip
 @click.option("--page", metavar="URL",
               help="The address of the web page, if it is not served on this machine.")  # fmt: skip
-@debug_option
+@cli.debug_option
 @click.pass_context
 def command(ctx: click.Context, wait_seconds: float, page: str | None) -> None:
     """Serve this project to coding agents, as an MCP server.
@@ -176,10 +168,9 @@ def local_page(cwd: Path, environment: Mapping[str, str]) -> str:
     return ""
 
 
-@command.command("install", cls=CliCommand)
+@cli.command("install", group=command)
 @click.argument("client", type=click.Choice(list(CLIENTS)))
 @click.option("--print", "only_print", is_flag=True, help="Print the entry instead of writing it.")
-@output_options
 def install(client: str, only_print: bool, out: Output) -> None:
     """Add the server to the settings of a coding agent.
 
@@ -193,16 +184,12 @@ def install(client: str, only_print: bool, out: Output) -> None:
     text = chosen.path.read_text("utf-8") if chosen.path.is_file() else ""
     merged = chosen.merged(text, server)
     if only_print:
-        if out.as_json:
-            out.json({"command": chosen.command(server), "file": str(chosen.path), "text": merged})
-            return
-        out.line(f"add it with: {chosen.command(server)}")
-        out.line(f"or write this to {chosen.path}:\n\n{merged}")
+        line = chosen.command(server)
+        document = {"command": line, "file": str(chosen.path), "text": merged}
+        out.show(document, f"add it with: {line}", f"or write this to {chosen.path}:\n\n{merged}")
         return
     if merged != text:
         chosen.path.parent.mkdir(exist_ok=True)
         chosen.path.write_text(merged, "utf-8")
-    if out.as_json:
-        out.json({"file": str(chosen.path), "changed": merged != text})
-    else:
-        out.line(f"{'wrote' if merged != text else 'nothing to change in'} {chosen.path}")
+    what = "wrote" if merged != text else "nothing to change in"
+    out.show({"file": str(chosen.path), "changed": merged != text}, f"{what} {chosen.path}")

@@ -12,48 +12,28 @@ from typing import Any
 import click
 
 from signoff import plugins
+from signoff.app.people import external_work
 from signoff.app.people.answering import AnswerInput
-from signoff.app.people.external_work import (
-    JSON_PLACEHOLDER,
-    REASON_PLACEHOLDER,
-    TEXT_PLACEHOLDER,
-    RunStatus,
-    WorkItem,
-    next_work,
-    submit,
-)
+from signoff.app.people.external_work import RunStatus, WorkItem
 from signoff.core.digest import SHORT
 from signoff.core.errors import UsageError
 from signoff.core.outcome import Status
 from signoff.documents.control_characters import json_text
 from signoff.runtime.ports import Observer
 from signoff.surfaces.cli import exits
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import choose_view, events_file
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    entered_folder,
-    in_project,
-    inputs,
-    notation_options,
-    open_here,
-    output_options,
-    project_dir_option,
-    read_text_file,
-    run_argument,
-)
-from signoff.surfaces.cli.output import Output
+from signoff.surfaces.cli.output import Output, one_line
 from signoff.surfaces.cli.summary import WORDS, question_lines
-from signoff.surfaces.cli.text import one_line
 from signoff.surfaces.cli.views import Interrupted, run_interruptibly
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@cli.command()
+@cli.run_argument
 @click.option("--item", metavar="ITEM",
               help="Show only the work with this number, or for this item.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def command(run: str | None, item: str | None, out: Output) -> int:
     """Show the open work of RUN and the conditions it must meet.
 
@@ -70,17 +50,17 @@ def command(run: str | None, item: str | None, out: Output) -> int:
     Exit codes: 0 there is work, or the run is completed; 10 waiting for a human; otherwise
     as for `run`.
     """
-    with open_here(drives=True) as project:
+    with cli.open_here(drives=True) as project:
         status = drive_external(
             out,
-            lambda observers: next_work(project, run, observers=observers, warn=out.warn),
+            lambda seen: external_work.next_work(project, run, observers=seen, warn=out.warn),
             which=item,
         )
     return status_exit_code(status)
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@cli.command()
+@cli.run_argument
 @click.option("--result", metavar="RESULT",
               help="The result, JSON or text; - reads it from stdin.")  # fmt: skip
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path),
@@ -90,14 +70,13 @@ def command(run: str | None, item: str | None, out: Output) -> int:
 @click.option("--failure", metavar="WHY", help="Report that it could not be done, and why.")
 @click.option("--item", metavar="ITEM",
               help="The number of the work, or its item, if several are open.")  # fmt: skip
-@notation_options("submit")
+@cli.notation_options("submit")
 @click.option("--digest", metavar="DIGEST",
               help="The digest of what you were shown; refused if it has changed.")  # fmt: skip
 @click.option("--by", default="", metavar="NAME",
               help="Who did it; the logged-in user by default.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def submit_command(
     run: str | None,
     result: str | None,
@@ -128,7 +107,7 @@ def submit_command(
     uses up an attempt (the reason and the open work are printed); 2 malformed or too late, which
     changes nothing; 10 accepted, and waiting for a human; otherwise as for `run`.
     """
-    fields = inputs(values, "--set")
+    fields = cli.inputs(values, "--set")
     text = _parse(result, file, failure, needed=not fields)
     if failure is not None and (options or fields):
         given = [*options, *(["--set"] if fields else [])]
@@ -136,10 +115,10 @@ def submit_command(
     answer = AnswerInput(
         text, failed=failure is not None, values=fields, extras=options, digest=digest, by=by
     )
-    with open_here(drives=True) as project:
+    with cli.open_here(drives=True) as project:
         status = drive_external(
             out,
-            lambda observers: submit(
+            lambda observers: external_work.submit(
                 project, run, item, answer, observers=observers, warn=out.warn
             ),
         )
@@ -152,8 +131,8 @@ def _parse(result: str | None, file: Path | None, failure: str | None, *, needed
         raise click.UsageError("give one of --result, --file and --failure")
     if file is not None:
         # The worker names a file where it is, whatever the folder of the project.
-        before, _ = entered_folder() or (Path(), Path())
-        return read_text_file(before / file)
+        before, _ = cli.entered_folder() or (Path(), Path())
+        return cli.read_text_file(before / file)
     if result == "-":
         return sys.stdin.read()
     return (failure if result is None else result) or ""
@@ -271,7 +250,7 @@ def _print_item(item: WorkItem, root: str, out: Output, *, whole: bool) -> None:
     if item.form:
         out.line("  The values apart from a result that is a text: --set NAME=VALUE, repeatable.")
     if item.context and not whole:
-        shown = in_project(f"signoff next {shlex.quote(item.run)} --item {item.number}", root)
+        shown = cli.in_project(f"signoff next {shlex.quote(item.run)} --item {item.number}", root)
         out.line(f"  The results so far, if you do not know them: {shown}")
     for option in plugins.options_of("submit") if item.takes else ():
         if option.word in item.takes:
@@ -296,7 +275,7 @@ def _print_others(items: Sequence[WorkItem], root: str, out: Output) -> None:
     if items:
         first, last, run = items[0].number, items[-1].number, shlex.quote(items[0].run)
         which = f"#{first}" if len(items) == 1 else f"#{first} to #{last}"
-        command = in_project(f"signoff next {run} --item {first}", root)
+        command = cli.in_project(f"signoff next {run} --item {first}", root)
         out.line(f"and {len(items)} more ({which}): {command}")
 
 
@@ -304,8 +283,8 @@ def _commands(item: WorkItem, root: str) -> list[str]:
     submit = f"signoff submit {shlex.quote(item.run)} --item {item.number}"
     bound = f"{submit} --digest {item.digest[:SHORT]}"
     return [
-        in_project(f"{bound} --result {shlex.quote(_result_form(item))}", root),
-        in_project(f"{bound} --failure {shlex.quote(REASON_PLACEHOLDER)}", root),
+        cli.in_project(f"{bound} --result {shlex.quote(_result_form(item))}", root),
+        cli.in_project(f"{bound} --failure {shlex.quote(external_work.REASON_PLACEHOLDER)}", root),
     ]
 
 
@@ -313,7 +292,8 @@ def _result_form(item: WorkItem) -> str:
     """Returns what stands for the result; a submission that still has it is not accepted."""
     if item.form:
         return json_text(item.form)
-    return JSON_PLACEHOLDER if item.schema or item.takes else TEXT_PLACEHOLDER
+    is_data = item.schema or item.takes
+    return external_work.JSON_PLACEHOLDER if is_data else external_work.TEXT_PLACEHOLDER
 
 
 def _print_rest(status: RunStatus, out: Output) -> None:
@@ -322,7 +302,7 @@ def _print_rest(status: RunStatus, out: Output) -> None:
     why = f": {one_line(row.reason)}" if row.reason and row.status is not Status.WAITING else ""
     out.line(f"no open work; run {row.name} is {words}{why}")
     if row.status in _FIXABLE:
-        command = in_project(f"signoff next {shlex.quote(row.name)}", status.root)
+        command = cli.in_project(f"signoff next {shlex.quote(row.name)}", status.root)
         out.line(f"  fix that, then run: {command} (no work is lost)")
     for request in status.people:
         prompt = one_line(request["prompt"], 200)

@@ -11,20 +11,13 @@ from typing import Any
 
 import click
 
+from signoff.app.runs import start
 from signoff.app.runs.history import timeline_of
 from signoff.app.runs.next_commands import error_message, next_command
 from signoff.app.runs.run_records import living_workers, worker_for
 from signoff.app.runs.runs import cancel, catch_up
 from signoff.app.runs.show import show
-from signoff.app.runs.start import (
-    FROM_OUTSIDE,
-    StartPlan,
-    change,
-    due_runs,
-    plan,
-    plan_again,
-    resume_due,
-)
+from signoff.app.runs.start import StartPlan
 from signoff.app.settings.agents import describe, refuse_not_ready
 from signoff.app.settings.project import Project
 from signoff.app.settings.settings import command_line_limits
@@ -37,31 +30,16 @@ from signoff.core.outcome import FINAL, Status
 from signoff.core.remedies import StartWorker, WatchRun
 from signoff.runtime.engine import RunChanges
 from signoff.surfaces.cli import exits
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import choose_view, drive_new, drive_resume, events_file, finish
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    complete_run,
-    complete_target,
-    inputs,
-    limit_settings,
-    notation_options,
-    open_here,
-    output_options,
-    pairs,
-    progress_options,
-    project_dir_option,
-    replaced_agents,
-    run_argument,
-    set_up_logging,
-)
 from signoff.surfaces.cli.output import DisplayOptions, Output
 from signoff.surfaces.cli.summary import print_end, print_summary, report_to_json
 from signoff.surfaces.cli.views import Interrupted, run_interruptibly
 
 
-@click.command(cls=CliCommand)
-@click.argument("target", required=False, shell_complete=complete_target)
-@click.option("--again", metavar="RUN", shell_complete=complete_run,
+@click.command(cls=cli.CliCommand)
+@click.argument("target", required=False, type=click.Path())
+@click.option("--again", metavar="RUN", shell_complete=cli.complete_run,
               help="Start a new run like RUN: same target, parameters, options, agents and limits.",
 )  # fmt: skip
 @click.option("-i", "--input", "values", multiple=True, metavar="KEY=VALUE",
@@ -79,9 +57,9 @@ from signoff.surfaces.cli.views import Interrupted, run_interruptibly
               help="Hand the run to a worker and return at once.")  # fmt: skip
 @click.option("--needs", "labels", multiple=True, metavar="NAME",
               help="With --detach: only a worker with this capability. Repeatable.")  # fmt: skip
-@project_dir_option
-@notation_options("run")
-@progress_options
+@cli.project_dir_option
+@cli.notation_options("run")
+@cli.progress_options
 def command(
     target: str | None,
     again: str | None,
@@ -120,10 +98,10 @@ def command(
     """
     out = display.out
     _check_options(pull=pull, detach=detach, labels=labels, agents=agents)
-    params = inputs(values)
+    params = cli.inputs(values)
     if (target is None) == (again is None):
         raise click.UsageError("name a target, or a run with --again")
-    make_plan = plan if again is None else plan_again
+    make_plan = start.plan if again is None else start.plan_again
     planned = make_plan(
         Path.cwd(),
         os.environ,
@@ -131,7 +109,7 @@ def command(
         params,
         # Starting a run checks the name itself.
         name=name if dry_run else None,
-        command_line=limit_settings(limits),
+        command_line=cli.limit_settings(limits),
         options=options,
         agent=next((each for each in reversed(agents) if "=" not in each), ""),
     )
@@ -140,12 +118,12 @@ def command(
     switch = {**planned.switch, **_replacements(agents, planned, out)}
     params = params if again is None else dict(planned.params)
     if dry_run:
-        return _show_dry_run(planned, out, {**switch, **(FROM_OUTSIDE if pull else {})})
+        return _show_dry_run(planned, out, {**switch, **(start.FROM_OUTSIDE if pull else {})})
     # External workers answer for the agents of a pulled run, and a worker may have agents that this
     # machine lacks.
     if not pull and not detach:
         refuse_not_ready(planned.not_ready(switch))
-    set_up_logging(planned.settings)
+    cli.set_up_logging(planned.settings)
     trust_target(planned.home, planned.settings, Path.cwd(), target or "")
     with planned.open(Path.cwd(), os.environ) as project:
         if detach:
@@ -191,7 +169,7 @@ def _replacements(agents: Sequence[str], planned: StartPlan, out: Output) -> dic
 
     A workflow in Python names its agents in code, so there it replaces the default agent.
     """
-    named = replaced_agents(agents)
+    named = cli.replaced_agents(agents)
     if planned.asks_chosen_agent:
         named.pop("", None)
     switch = planned.replacements(named)
@@ -229,8 +207,8 @@ def _show_plan(planned: StartPlan, out: Output) -> None:
     out.line(f"limits: {limits or 'none'}")
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@click.command(cls=cli.CliCommand)
+@cli.run_argument
 @click.option("--due", is_flag=True, help="Resume all runs that are due.")
 @click.option("--adopt", is_flag=True, help="Adopt the changed workflow definition.")
 @click.option("--target", metavar="TARGET", help="The workflow's new location, if it has moved.")
@@ -243,7 +221,7 @@ def _show_plan(planned: StartPlan, out: Output) -> None:
               help="Hand all further work to external workers (`signoff next RUN`).")  # fmt: skip
 @click.option("--detach", is_flag=True,
               help="Hand the run to a worker and return at once.")  # fmt: skip
-@progress_options
+@cli.progress_options
 def resume_command(
     run: str | None,
     due: bool,
@@ -276,14 +254,14 @@ def resume_command(
         )
     if detach and (pull or target):
         raise click.UsageError("--detach cannot be combined with --pull or --target")
-    switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
+    switch = cli.pairs(agents, "--agent") | (start.FROM_OUTSIDE if pull else {})
     display = replace(display, no_input=display.no_input or pull)
-    with open_here(limits=limits, drives=True) as project:
+    with cli.open_here(limits=limits, drives=True) as project:
         if due:
             return _resume_due(project, display)
         if detach:
             changes = RunChanges(
-                command_line_limits(project.settings), adopt, switch, inputs(values)
+                command_line_limits(project.settings), adopt, switch, cli.inputs(values)
             )
             return resume_detached(project, run, changes, display.out)
         return drive_resume(
@@ -293,18 +271,18 @@ def resume_command(
             target=target,
             adopt=adopt,
             switch=switch,
-            params=inputs(values),
+            params=cli.inputs(values),
         )
 
 
 def _resume_due(project: Project, display: DisplayOptions) -> int:
     out = display.out
-    history = {row.name: timeline_of(project, row) for row in due_runs(project)}
+    history = {row.name: timeline_of(project, row) for row in start.due_runs(project)}
     view = choose_view(out, history=history, several=True)
     with events_file(display.events) as watchers, view:
         try:
             resumed = run_interruptibly(
-                resume_due(
+                start.resume_due(
                     project,
                     limits=command_line_limits(project.settings),
                     observers=[view, *watchers],
@@ -331,15 +309,15 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
 
 
 def start_detached(
-    project: Project, plan: StartPlan, options: Mapping[str, Any], out: Output
+    project: Project, planned: StartPlan, options: Mapping[str, Any], out: Output
 ) -> int:
     """Queues a new run, and starts a worker if there is none; `options` are those of the use case.
 
     Where each host has its own agents, a worker with the right ones may be elsewhere.
     """
     if project.store.local_file() is not None:
-        refuse_not_ready(plan.not_ready(options["switch"]))
-    return report_queued(project, hand_over(project, plan, **options).name, out)
+        refuse_not_ready(planned.not_ready(options["switch"]))
+    return report_queued(project, hand_over(project, planned, **options).name, out)
 
 
 def resume_detached(project: Project, run: str | None, changes: RunChanges, out: Output) -> int:
@@ -347,7 +325,7 @@ def resume_detached(project: Project, run: str | None, changes: RunChanges, out:
     row = project.run(run)
     if row.status in FINAL:
         return finish(show(project, row.name), out)
-    asyncio.run(change(project, row, changes, out.warn))
+    asyncio.run(start.change(project, row, changes, out.warn))
     queued = wake(project, row.name)
     if queued.status is Status.QUEUED:
         return report_queued(project, row.name, out)
@@ -380,10 +358,9 @@ def _warn_without_worker(project: Project, run: str, out: Output) -> None:
         out.warn(f"no worker has {', '.join(lasting)}; {next_command(StartWorker(lasting))}")
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@cli.command()
+@cli.run_argument
 @click.option("--why", default="", help="The reason, which is recorded.")
-@output_options
 def cancel_command(run: str | None, why: str, out: Output) -> int:
     """Cancel RUN (default: the latest run).
 
@@ -393,14 +370,13 @@ def cancel_command(run: str | None, why: str, out: Output) -> int:
     Examples:
       signoff cancel first-try --why "wrong input"
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         again = project.run(run).status is Status.CANCELLED
         name, status = asyncio.run(cancel(project, run, why))
         catch_up(project, name, out.warn)
         report = show(project, name)
-    if out.as_json:
-        out.json({"run": name, "status": status.value, "result": report.result})
-    else:
-        out.line(f"{'already ' if again else ''}{status.value}  {name}")
+    document = {"run": name, "status": status.value, "result": report.result}
+    out.show(document, f"{'already ' if again else ''}{status.value}  {name}")
+    if not out.as_json:
         print_end(report, out)
     return exits.OK if status is Status.CANCELLED else exits.ERROR

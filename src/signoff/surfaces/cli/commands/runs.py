@@ -6,19 +6,13 @@ import time
 
 import click
 
-from signoff.app.runs.runs import (
-    answered_runs,
-    delete_runs,
-    ended_runs,
-    list_runs,
-    named_runs,
-)
+from signoff.app.json_documents import run_info
+from signoff.app.runs import runs
 from signoff.core.amounts import count
 from signoff.core.outcome import Status
 from signoff.runtime.store_port import RunRow
-from signoff.surfaces.cli.options import CliCommand, complete_run, open_here, output_options
-from signoff.surfaces.cli.output import STYLES, Output, has_keyboard
-from signoff.surfaces.cli.text import ago, ahead, clean
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import STYLES, Output, ago, ahead, clean, has_keyboard
 
 SHOWN_NAMES = 8
 """Names of runs that a question lists."""
@@ -37,17 +31,16 @@ def _check_limit(_context: click.Context, _option: click.Parameter, limit: int) 
     return limit
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.option("--status", multiple=True, metavar="STATUS",
               help="Only runs with this status. Repeatable.")  # fmt: skip
 @click.option("-n", "--limit", default=20, show_default=True, callback=_check_limit,
               help="The maximum number; -1 for all.")  # fmt: skip
-@click.option("--delete", "names", multiple=True, metavar="NAME", shell_complete=complete_run,
+@click.option("--delete", "names", multiple=True, metavar="NAME", shell_complete=cli.complete_run,
               help="Delete this run with its files. Repeatable.")  # fmt: skip
 @click.option("--prune", "age", metavar="AGE",
               help="Delete the runs that ended longer ago than AGE: 12h, 30d, 8w.")  # fmt: skip
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-@output_options
 def command(
     status: tuple[str, ...],
     limit: int,
@@ -71,19 +64,15 @@ def command(
     if names or age is not None:
         _delete(names, age, yes=yes, out=out)
         return
-    with open_here() as project:
-        rows = list_runs(project, status=status, limit=limit)
-        answered = answered_runs(project)
-    if out.as_json:
-        from signoff.app.json_documents import run_info
-
-        out.json([{**run_info(row), "answered": row.name in answered} for row in rows])
-    elif rows:
-        now = time.time()
-        cells = [_cells(row, now, answered=row.name in answered) for row in rows]
-        out.table(COLUMNS, cells, {"STATUS": STYLES}, spare=("WORKFLOW", "ROUND", "CHANGED"))
-    else:
-        out.line("no runs" if not status else f"no runs with status {', '.join(status)}")
+    with cli.open_here() as project:
+        rows = runs.list_runs(project, status=status, limit=limit)
+        answered = runs.answered_runs(project)
+    documents = [{**run_info(row), "answered": row.name in answered} for row in rows]
+    now = time.time()
+    cells = [_cells(row, now, answered=row.name in answered) for row in rows]
+    none = f"no runs with status {', '.join(status)}" if status else "no runs"
+    spare = ("WORKFLOW", "ROUND", "CHANGED")
+    out.listing(documents, COLUMNS, cells, none, styles={"STATUS": STYLES}, spare=spare)
 
 
 def _delete(names: tuple[str, ...], age: str | None, *, yes: bool, out: Output) -> None:
@@ -91,18 +80,13 @@ def _delete(names: tuple[str, ...], age: str | None, *, yes: bool, out: Output) 
 
     if names and age is not None:
         raise click.UsageError("use either --delete or --prune")
-    with open_here() as project:
-        rows = named_runs(project, names) if names else ended_runs(project, age or "")
+    with cli.open_here() as project:
+        rows = runs.named_runs(project, names) if names else runs.ended_runs(project, age or "")
         if rows and not yes:
             _confirm(rows, out)
-        delete_runs(project, rows)
-    if out.as_json:
-        out.json({"deleted": [row.name for row in rows]})
-        return
-    for row in rows:
-        out.line(f"deleted  {row.name}")
-    if not rows:
-        out.line(f"no run ended longer than {age} ago")
+        runs.delete_runs(project, rows)
+    lines = [f"deleted  {row.name}" for row in rows] or [f"no run ended longer than {age} ago"]
+    out.show({"deleted": [row.name for row in rows]}, *lines)
 
 
 def _confirm(rows: list[RunRow], out: Output) -> None:

@@ -16,24 +16,17 @@ from signoff.core.events import to_json
 from signoff.core.spend import LedgerEntry
 from signoff.documents.control_characters import json_text
 from signoff.store.run_layout import EndView
-from signoff.surfaces.cli.options import CliCommand, open_here, output_options, run_argument
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.summary import (
-    print_details,
-    print_indented,
-    print_summary,
-    report_to_json,
-)
-from signoff.surfaces.cli.text import moment
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli import summary
+from signoff.surfaces.cli.output import Output, moment
 from signoff.views.narration import LogLine, Weight, describe_answer
 from signoff.views.timeline import Timeline
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@cli.command()
+@cli.run_argument
 @click.option("--state", "with_state", is_flag=True,
               help="Include the run's state; with --json, as `state`.")  # fmt: skip
-@output_options
 def command(run: str | None, with_state: bool, out: Output) -> None:
     """Show RUN in detail (default: the latest run).
 
@@ -46,7 +39,7 @@ def command(run: str | None, with_state: bool, out: Output) -> None:
     With --json: run, workflow, status, step, round, exit_code, inbox, spend, steps and
     more. A cost that a call did not report is null, never 0.
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         name = project.run(run).name
         catch_up(project, name, out.warn, repair=False)
         report = show(project, name)
@@ -54,16 +47,16 @@ def command(run: str | None, with_state: bool, out: Output) -> None:
             catch_up(project, name, out.warn)
         if out.as_json:
             state = {"state": report.state} if with_state else {}
-            out.json({**report_to_json(report), **state})
+            out.json({**summary.report_to_json(report), **state})
             return
-        print_summary(report, out)
-        print_details(report, out)
+        summary.print_summary(report, out)
+        summary.print_details(report, out)
         _print_rounds(report, out)
         _describe(report, out)
         if with_state:
             out.line()
             out.line("  state")
-            print_indented(json_text(report.state, indent=2), out)
+            summary.print_indented(json_text(report.state, indent=2), out)
 
 
 def _shows(folder: Path, end: EndView) -> bool:
@@ -158,11 +151,10 @@ def _print_decisions(line: Timeline, out: Output) -> None:
         out.prose(f"  {moment(each.at)}  {each.step}: {words}", hang="    ")
 
 
-@click.command(cls=CliCommand)
-@run_argument
+@cli.command()
+@cli.run_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the run.")
 @click.option("-v", "--verbose", is_flag=True, help="Include details such as every call.")
-@output_options
 def logs_command(run: str | None, follow: bool, out: Output) -> None:
     """Show the log of RUN (default: the latest run).
 
@@ -173,7 +165,7 @@ def logs_command(run: str | None, follow: bool, out: Output) -> None:
       signoff logs -f first-try    follow it until it stops or waits
       signoff logs --json          all events in full
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         run = project.run(run).name
         catch_up(project, run, out.warn, repair=False)
         sleep = time.sleep if follow else None

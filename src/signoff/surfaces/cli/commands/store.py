@@ -14,9 +14,8 @@ import click
 from signoff.app.runs.runs import back_up, move_runs, public_address
 from signoff.core.amounts import count
 from signoff.core.digest import SHORT
-from signoff.surfaces.cli.options import CliCommand, Group, open_here, output_options
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import near
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, near
 
 if TYPE_CHECKING:
     from signoff.app.runs.runs import MovedRun
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 VARIABLE = "SIGNOFF_DATABASE"
 
 
-@click.group(cls=Group)
+@click.group(cls=cli.Group)
 def command() -> None:
     """Maintain the store of the runs.
 
@@ -36,11 +35,10 @@ def command() -> None:
     """
 
 
-@command.command(cls=CliCommand)
+@cli.command(group=command)
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @click.option("--all", "everything", is_flag=True, help="Move all runs that are at rest.")
 @click.option("--to", "address", required=True, metavar="FILE|URL", help="The other store.")
-@output_options
 def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> None:
     """Move runs to another store, with everything that belongs to them.
 
@@ -62,30 +60,24 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
     if bool(runs) == everything:
         raise click.UsageError("name the runs to move, or pass --all")
     address = absolute_address(address, Path.cwd())
-    with open_here() as project, closing(open_database(address, Path.cwd())) as target:
+    with cli.open_here() as project, closing(open_database(address, Path.cwd())) as target:
         names = None if everything else runs
         report = partial(_report_moved, out)
         moved, running = move_runs(project, target, address, names, report)
         here, new = public_address(project.settings.database), public_address(address)
         in_variable = project.settings.values["database"].origin.endswith(VARIABLE)
-    if out.as_json:
-        data = {"moved": [asdict(each) for each in moved], "running": running}
-        out.json({**data, "database": here, "moved_to": new})
-        return
-    if not moved:
-        out.line("there are no runs at rest, so nothing was moved")
+    lines = [] if moved else ["there are no runs at rest, so nothing was moved"]
     if running:
-        out.line(f"not moved, because they are running: {', '.join(running)}")
-    if not moved:
-        return
-    setting = f"set database: {new} in .signoff/config.yaml"
-    if in_variable:
-        # It overrides the settings, so changing only those would have no effect.
-        out.line(f"{VARIABLE} still names {here}; to work with the moved runs,")
-        out.line(f"set it to {new}, or unset it and {setting}")
-    else:
-        out.line(f"the settings still name {here}; to work with the moved runs,")
-        out.line(f"{setting}, or {VARIABLE}")
+        lines.append(f"not moved, because they are running: {', '.join(running)}")
+    if moved:
+        # The variable overrides the settings, so changing only those could have no effect.
+        named = f"{VARIABLE} still names" if in_variable else "the settings still name"
+        setting = f"set database: {new} in .signoff/config.yaml"
+        either = f"set it to {new}, or unset it and {setting}"
+        change = either if in_variable else f"{setting}, or {VARIABLE}"
+        lines += [f"{named} {here}; to work with the moved runs,", change]
+    data = {"moved": [asdict(each) for each in moved], "running": running}
+    out.show({**data, "database": here, "moved_to": new}, *lines)
 
 
 def _report_moved(out: Output, run: MovedRun) -> None:
@@ -97,12 +89,11 @@ def _report_moved(out: Output, run: MovedRun) -> None:
         out.line(f"  pending there: {', '.join(f'#{each}' for each in run.pending)}")
 
 
-@command.command(cls=CliCommand)
+@cli.command(group=command)
 @click.option("--print", "print_sql", is_flag=True, help="Print the SQL; change nothing.")
 @click.option("--role", default="", metavar="ROLE",
               help="With --print: the role that gets rights on rows; by default the user in the "
               "database's URL.")  # fmt: skip
-@output_options
 def setup(print_sql: bool, role: str, out: Output) -> None:
     """Create or upgrade the tables of a database server.
 
@@ -121,21 +112,14 @@ def setup(print_sql: bool, role: str, out: Output) -> None:
     address = current_address(Path.cwd(), os.environ)
     if print_sql:
         sql = setup_sql(address, role)
-        if out.as_json:
-            out.json({"sql": sql})
-        else:
-            click.echo(sql, nl=False)
+        out.show({"sql": sql}, sql.rstrip("\n"))
         return
     version = set_up(address)
-    if out.as_json:
-        out.json({"schema": version})
-    else:
-        out.line(f"the tables are ready (version {version})")
+    out.show({"schema": version}, f"the tables are ready (version {version})")
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@output_options
 def backup_command(file: Path, out: Output) -> None:
     """Copy the database with all runs to FILE, even while runs are using it.
 
@@ -145,10 +129,8 @@ def backup_command(file: Path, out: Output) -> None:
     Examples:
       signoff backup runs-2026-11-17.db
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         made = back_up(project, file.absolute())
-    if out.as_json:
-        out.json({"file": str(made.file), "runs": made.runs, "size": made.size})
-        return
     size = f"{made.size / 1_000_000:.1f} MB"
-    out.line(f"backup: {near(made.file)} ({count(made.runs, 'run')}, {size}, checked)")
+    document = {"file": str(made.file), "runs": made.runs, "size": made.size}
+    out.show(document, f"backup: {near(made.file)} ({count(made.runs, 'run')}, {size}, checked)")

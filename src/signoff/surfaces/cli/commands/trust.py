@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,17 +14,15 @@ from signoff.app.settings.settings import load_settings
 from signoff.app.settings.trust import all_lines
 from signoff.core.errors import NotTrusted, WriteFailed
 from signoff.documents.trust import TrustLine, forget, remember, untrusted, visible
-from signoff.surfaces.cli.options import CliCommand, output_options
-from signoff.surfaces.cli.output import Output, read_key
-from signoff.surfaces.cli.text import near, wrapped
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, near, read_key, wrapped
 
 STORED = "the answer cannot be stored ({why}); set SIGNOFF_TRUST=1 instead"
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.option("--show", is_flag=True, help="Show the lines that need trust, and change nothing.")
 @click.option("--revoke", is_flag=True, help="Forget what you have trusted in this project.")
-@output_options
 def command(show: bool, revoke: bool, out: Output) -> None:
     """Trust what the settings and definitions of this project may do.
 
@@ -45,7 +42,7 @@ def command(show: bool, revoke: bool, out: Output) -> None:
     home = need_home(Path.cwd(), os.environ)
     if revoke:
         count = forget(home.path, os.environ)
-        _print({"home": str(home.path), "revoked": count}, f"{count} lines forgotten", out)
+        out.show({"home": str(home.path), "revoked": count}, f"{count} lines forgotten")
         return
     lines = _lines(home)
     asked = untrusted(home.path, lines, os.environ)
@@ -58,7 +55,8 @@ def command(show: bool, revoke: bool, out: Output) -> None:
         f"{near(home.path)} is trusted" + (f": {len(asked)} lines" if asked else "")
     )  # fmt: skip
     listed = [{**each._asdict(), "new": each in asked} for each in lines]
-    _print({"home": str(home.path), "lines": listed, "trusted": not show or not asked}, words, out)
+    trusted = not show or not asked
+    out.show({"home": str(home.path), "lines": listed, "trusted": trusted}, words)
 
 
 def ask(error: NotTrusted) -> bool:
@@ -90,10 +88,3 @@ def _remember(home: Home, lines: list[TrustLine]) -> None:
         remember(home.path, lines, os.environ)
     except OSError as error:
         raise WriteFailed(STORED.format(why=error.strerror or error)) from error
-
-
-def _print(document: dict[str, Any], words: str, out: Output) -> None:
-    if out.as_json:
-        out.json(document)
-    else:
-        out.line(words)

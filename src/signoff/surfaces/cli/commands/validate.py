@@ -12,23 +12,16 @@ from signoff.app.runs.targets import find_workflow
 from signoff.app.settings.checks import ValidationResult, validate
 from signoff.core import graph
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    complete_target,
-    notation_options,
-    output_options,
-    replaced_agents,
-)
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.output import Output
 
 
-@click.command(cls=CliCommand)
-@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
+@cli.command()
+@click.argument("targets", nargs=-1, type=click.Path(), metavar="[TARGET]...")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
 @click.option("--agent", "agents", multiple=True, metavar="[NAME=]OTHER",
               help="Check that `run` could replace these agents. Repeatable.")  # fmt: skip
-@notation_options("validate")
-@output_options
+@cli.notation_options("validate")
 def command(
     targets: tuple[str, ...],
     strict: bool,
@@ -49,7 +42,7 @@ def command(
     """
     if agents and not targets:
         raise click.UsageError("--agent is about the agents of a workflow; name a target")
-    replaced = replaced_agents(agents)
+    replaced = cli.replaced_agents(agents)
     checked = validate(targets, Path.cwd(), os.environ, options, replaced)
     if strict:
         checked = [each.strict for each in checked]
@@ -85,12 +78,11 @@ def _print(checked: ValidationResult, out: Output) -> None:
         out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
 
 
-@click.command(cls=CliCommand)
-@click.argument("target", shell_complete=complete_target)
+@cli.command()
+@click.argument("target", type=click.Path())
 @click.option("--format", "form", type=click.Choice(["text", "mermaid"]), default="text",
               show_default=True, help="The output format: text, or a Mermaid diagram.")  # fmt: skip
-@notation_options("graph")
-@output_options
+@cli.notation_options("graph")
 def graph_command(target: str, form: str, options: dict[str, Any], out: Output) -> None:
     """Draw the steps of TARGET and where each outcome leads.
 
@@ -101,8 +93,5 @@ def graph_command(target: str, form: str, options: dict[str, Any], out: Output) 
       signoff graph flow.py --format mermaid > flow.mmd
     """
     workflow = find_workflow(target, Path.cwd(), os.environ, options)
-    if out.as_json:
-        out.json(graph.data(workflow))
-    else:
-        draw = graph.mermaid if form == "mermaid" else graph.text
-        out.line(draw(workflow).rstrip("\n"))
+    draw = graph.mermaid if form == "mermaid" else graph.text
+    out.show(graph.data(workflow), draw(workflow).rstrip("\n"))

@@ -16,8 +16,8 @@ from signoff.core.digest import SHORT
 from signoff.core.errors import ConfigError, UsageError
 from signoff.runtime.extras import install_command
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import CliCommand, Group, open_here, output_options
-from signoff.surfaces.cli.output import Output
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, moment
 
 if TYPE_CHECKING:
     from signoff.app.settings.project import Project
@@ -29,7 +29,7 @@ LOCAL = "127.0.0.1"
 SCOPES = ("read", "operate", "decide")
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
               help="The port; 0 takes any free one.")  # fmt: skip
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in your browser.")
@@ -50,7 +50,6 @@ SCOPES = ("read", "operate", "decide")
               help="The token is for an AI agent: it can never decide.")  # fmt: skip
 @click.option("--tokens", "list_all", is_flag=True, help="List the tokens, and exit.")
 @click.option("--revoke", metavar="NAME", help="Make a token invalid, and exit.")
-@output_options
 def command(  # click passes each option
     port: int,
     open_browser: bool,
@@ -78,7 +77,7 @@ def command(  # click passes each option
       signoff web --revoke backup
     """
     serves = not (create or list_all or link_only or revoke is not None)
-    with open_here(drives=serves) as project, closing(_open_access(project)) as access:
+    with cli.open_here(drives=serves) as project, closing(_open_access(project)) as access:
         if revoke is not None:
             access.revoke(revoke)
             out.note(f"Token {revoke!r} is no longer valid.")
@@ -175,32 +174,21 @@ def _create_token(access: Access, name: str, scope_name: str, agent: bool, out: 
 
     scope = AccessScope[scope_name.upper()]
     token = access.new_token(name, scope, agent=agent)
-    if out.as_json:
-        out.json({"name": name, "scope": scope.word, "agent": agent, "token": token})
-    else:
-        out.line(token)
-        out.note(f"Token {name!r} ({scope.word}). It is shown only now.")
+    out.show({"name": name, "scope": scope.word, "agent": agent, "token": token}, token)
+    out.note(f"Token {name!r} ({scope.word}). It is shown only now.")
 
 
 def _list_tokens(access: Access, out: Output) -> None:
-    import time
-
     found = access.tokens()
-    if out.as_json:
-        out.json([each._asdict() | {"scope": each.scope.word} for each in found])
-        return
-    if not found:
-        out.note("No tokens.")
-        return
+    documents = [each._asdict() | {"scope": each.scope.word} for each in found]
     rows = [
-        (each.name, each.scope.word, "agent" if each.agent else "program",
-         time.strftime("%Y-%m-%d %H:%M", time.localtime(each.created_at)))
+        (each.name, each.scope.word, "agent" if each.agent else "program", moment(each.created_at))
         for each in found
-    ]  # fmt: skip
-    out.table(("name", "scope", "for", "created"), rows)
+    ]
+    out.listing(documents, ("NAME", "SCOPE", "FOR", "CREATED"), rows, "no tokens")
 
 
-@click.group(cls=Group)
+@click.group(cls=cli.Group)
 def passkeys_command() -> None:
     """Register passkeys, and check what they signed.
 
@@ -215,16 +203,15 @@ def passkeys_command() -> None:
     """
 
 
-@passkeys_command.command()
+@cli.command(group=passkeys_command)
 @click.argument("name")
-@output_options
 def add(name: str, out: Output) -> None:
     """Print a link that registers a passkey.
 
     The link works once. The page must be running (signoff web). If there is a passkey already, it
     has to confirm the new one.
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         refuse_worker(project.worker_token, "register passkeys")
         # Imported here because the web server's part needs its database.
         from signoff.app.people.passkeys import check_name
@@ -236,54 +223,43 @@ def add(name: str, out: Output) -> None:
             key = quote(access.new_registration(name))
             login = quote(access.new_link(current_user()))
     link = f"{base}/login?key={login}&to={quote(f'/passkeys/new?key={key}', safe='')}"
-    if out.as_json:
-        out.json({"name": name, "link": link})
-        return
-    out.line(f"Register passkey {name!r}: {link}")
+    out.show({"name": name, "link": link}, f"Register passkey {name!r}: {link}")
     out.note("The link works once, within 15 minutes.")
 
 
-@passkeys_command.command("list")
-@output_options
+@cli.command("list", group=passkeys_command)
 def list_(out: Output) -> None:
     """List the passkeys of this project."""
-    with open_here() as project:
+    with cli.open_here() as project:
         from signoff.app.people.passkeys import HEADINGS, read_passkeys
 
         found = read_passkeys(project.home.passkeys)
-    if out.as_json:
-        out.json([asdict(each) | {"fingerprint": each.fingerprint} for each in found])
-        return
-    if not found:
-        out.note("No passkeys. Register one: signoff passkeys add NAME")
-        return
-    out.table([each.upper() for each in HEADINGS], [each.describe() for each in found])
+    documents = [asdict(each) | {"fingerprint": each.fingerprint} for each in found]
+    none = "no passkeys; register one: signoff passkeys add NAME"
+    headings = [each.upper() for each in HEADINGS]
+    out.listing(documents, headings, [each.describe() for each in found], none)
 
 
-@passkeys_command.command()
+@cli.command(group=passkeys_command)
 @click.argument("name")
-@output_options
 def remove(name: str, out: Output) -> None:
     """Remove a passkey.
 
     It can sign nothing more. What it has signed stays valid.
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         refuse_worker(project.worker_token, "remove passkeys")
         from signoff.app.people.passkeys import remove_passkey
 
         removed = remove_passkey(project.home.passkeys, name, project.clock.now())
-    if out.as_json:
-        out.json(asdict(removed) | {"fingerprint": removed.fingerprint})
-    else:
-        out.note(f"Passkey {name!r} ({removed.fingerprint[:SHORT]}) can no longer sign.")
+    document = asdict(removed) | {"fingerprint": removed.fingerprint}
+    out.show(document, f"Passkey {name!r} ({removed.fingerprint[:SHORT]}) can no longer sign.")
 
 
-@passkeys_command.command()
+@cli.command(group=passkeys_command)
 @click.argument("run", required=False)
 @click.option("--keys", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Use this file of passkeys, such as one from a reviewed commit.")  # fmt: skip
-@output_options
 def verify(run: str | None, keys: Path | None, out: Output) -> None:
     """Check the signatures of a run's approvals.
 
@@ -291,29 +267,24 @@ def verify(run: str | None, keys: Path | None, out: Output) -> None:
     an approval that needs a signature has no valid one, or if what is stored about an approval was
     changed.
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         from signoff.app.people.passkeys import check_approvals
 
         checks = check_approvals(project, run, keys)
-    if out.as_json:
-        out.json([asdict(each) for each in checks])
-    elif not checks:
-        out.note("No approvals.")
-    else:
-        rows = [
-            (
-                f"#{each.request}",
-                each.step,
-                "approved" if each.value is True else str(each.value),
-                each.by,
-                each.passkey or "-",
-                each.fingerprint[:SHORT] or "-",
-                each.problem or ("valid" if each.passkey else "not signed, not required"),
-            )
-            for each in checks
-        ]
-        header = ("REQUEST", "STEP", "ANSWER", "BY", "PASSKEY", "FINGERPRINT", "SIGNATURE")
-        out.table(header, rows)
+    rows = [
+        (
+            f"#{each.request}",
+            each.step,
+            "approved" if each.value is True else str(each.value),
+            each.by,
+            each.passkey or "-",
+            each.fingerprint[:SHORT] or "-",
+            each.problem or ("valid" if each.passkey else "not signed, not required"),
+        )
+        for each in checks
+    ]
+    header = ("REQUEST", "STEP", "ANSWER", "BY", "PASSKEY", "FINGERPRINT", "SIGNATURE")
+    out.listing([*map(asdict, checks)], header, rows, "no approvals")
     if any(each.problem for each in checks):
         raise click.exceptions.Exit(exits.ERROR)
 

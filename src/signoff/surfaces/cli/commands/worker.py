@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 import click
@@ -17,36 +16,19 @@ from signoff.core.amounts import count
 from signoff.core.outcome import Status
 from signoff.runtime.ports import Notice, Recorded
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import CliCommand, open_here, output_options
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import ago, clean, one_line
-from signoff.surfaces.cli.views import Interrupted, View, exit_at_once, run_interruptibly
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, ago, clean, one_line
+from signoff.surfaces.cli.views import Interrupted, View, run_interruptibly
 
 DEFAULT_SLOTS = 4
-NOT_GIVEN_BACK = (
-    "warning: the worker could not give its runs back in time, and ends without; another worker "
-    "takes them over when the database can be reached and their leases have ended\n"
-)
-
-
-STOP_SECONDS = 15
-"""How long a worker with a server may take to stop.
-
-A worker that stops gives its runs back, and waits for a lost server to do so. If the server stays
-away, that only holds up the service manager, or the person, that stopped the worker. Nothing is
-lost without it: the leases end, and another worker takes the runs over.
-"""
 
 
 class WorkerView(View):
     """Prints a line when a run continues and when it stops; keeps nothing of it."""
 
-    def __init__(self, out: Output, *, may_hang: bool) -> None:
-        """Takes whether the database can get lost, as one on a server can."""
+    def __init__(self, out: Output) -> None:
         super().__init__()
         self._out = out
-        self.may_hang = may_hang
-        """Whether an alarm ends the process if it does not stop in time."""
 
     def notice(self, notice: Notice) -> None:
         """Prints what a run does, if it is worth a line."""
@@ -60,15 +42,8 @@ class WorkerView(View):
                     self._show(notice.run, status, event.at, reason)
 
     def stopping(self) -> None:
-        """Shows that the worker is about to end, which a lost database must not prevent."""
-        if self.may_hang:
-            # A signal and no thread: a signal handler that starts a thread may interrupt a start.
-            signal.signal(signal.SIGALRM, lambda *_signal: self._give_up())
-            signal.alarm(STOP_SECONDS)
+        """Shows that the worker is about to end."""
         self._out.note("stopping: its runs go back to the queue (ctrl-c again quits at once)")
-
-    def _give_up(self) -> None:
-        exit_at_once(self, NOT_GIVEN_BACK, exits.OK)
 
     def _show(self, run: str, status: Status, at: float, reason: str = "") -> None:
         if self._out.as_json:
@@ -79,7 +54,7 @@ class WorkerView(View):
         print(clean(f"{moment} {run}: {status.value.replace('_', ' ')}{why}"), flush=True)
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.option("--slots", type=click.IntRange(1, 1000), default=DEFAULT_SLOTS, show_default=True,
               help="How many runs to drive at the same time.")  # fmt: skip
 @click.option("--capability", "labels", multiple=True, metavar="NAME",
@@ -87,7 +62,6 @@ class WorkerView(View):
 @click.option("--idle-exit", type=click.FloatRange(min=0), metavar="SECONDS",
               help="End after this time without work, and at once if there is another worker.",
 )  # fmt: skip
-@output_options
 def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: Output) -> int:
     """Drive runs that were handed over, until it is stopped.
 
@@ -100,9 +74,8 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
       signoff worker
       signoff worker --slots 16
     """
-    with open_here(drives=True) as project:
-        file = project.store.local_file()
-        view = WorkerView(out, may_hang=file is None)
+    with cli.open_here(drives=True) as project:
+        view = WorkerView(out)
         dispatcher = open_dispatcher(project) if project.settings.dispatch else None
         worker = QueueWorker(
             project,
@@ -112,21 +85,17 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
             dispatcher=dispatcher,
             warn=out.warn,
         )
-        database = file or public_address(project.settings.database)
+        database = project.store.local_file() or public_address(project.settings.database)
         capabilities = f", capabilities {', '.join(labels)}" if labels else ""
         out.note(f"worker with {count(slots, 'slot')} on {database}{capabilities}; ctrl-c ends it")
         try:
             run_interruptibly(worker.work([view]), view)
         except Interrupted:
             out.note("stopped")
-        finally:
-            if view.may_hang:
-                signal.alarm(0)
     return exits.OK
 
 
-@click.command(cls=CliCommand)
-@output_options
+@cli.command()
 def workers_command(out: Output) -> None:
     """List the workers that drive runs, with their load.
 
@@ -134,23 +103,20 @@ def workers_command(out: Output) -> None:
       signoff workers
       signoff workers --json
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         workers = living_workers(project.store)
-    if out.as_json:
-        out.json([worker_document(each) for each in workers])
-    elif workers:
-        now = time.time()
-        cells = [
-            (
-                each.number,
-                each.owner.host_name,
-                each.owner.pid,
-                f"{each.running}/{each.slots}",
-                ago(each.started_at, now),
-                ", ".join(each.capabilities),
-            )
-            for each in workers
-        ]
-        out.table(("WORKER", "HOST", "PID", "RUNS", "STARTED", "CAPABILITIES"), cells)
-    else:
-        out.line("no workers; start one: signoff worker")
+    now = time.time()
+    rows = [
+        (
+            each.number,
+            each.owner.host_name,
+            each.owner.pid,
+            f"{each.running}/{each.slots}",
+            ago(each.started_at, now),
+            ", ".join(each.capabilities),
+        )
+        for each in workers
+    ]
+    headings = ("WORKER", "HOST", "PID", "RUNS", "STARTED", "CAPABILITIES")
+    none = "no workers; start one: signoff worker"
+    out.listing([*map(worker_document, workers)], headings, rows, none)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from signoff.surfaces.cli.options import Group
-from signoff.surfaces.notations.skills.catalog import install, list_skills, show, uninstall
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.notations.skills.catalog import install, list_skills, show
 from signoff.surfaces.notations.skills.quality_review import qr
 from signoff.surfaces.notations.skills.step import script, step
 
 
-@click.group(cls=Group)
+@click.group(cls=cli.Group)
 def skill() -> None:
     """Follow a procedure step by step; a shortcut for `run`, `next` and `submit`.
 
@@ -27,5 +27,5 @@ def skill() -> None:
     """
 
 
-for command in (install, list_skills, qr, script, show, step, uninstall):
+for command in (install, list_skills, qr, script, show, step):
     skill.add_command(command)

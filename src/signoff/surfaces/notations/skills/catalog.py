@@ -9,8 +9,8 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout, suppress
+from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +20,7 @@ import click
 
 from signoff.app.settings.trust import context_here
 from signoff.core.args import Param, placeholder, value_text
-from signoff.core.errors import Problem, UnknownName, UsageError
+from signoff.core.errors import Problem, UsageError
 from signoff.core.workflow import Workflow
 from signoff.documents.files import MOST_BYTES, display_path
 from signoff.documents.named_texts import read_texts
@@ -30,13 +30,11 @@ from signoff.skills.discovery import Skill, all_skills, find_in_folder, find_sou
 from signoff.skills.stateless import keeps_state
 from signoff.skills.step_text import SkillPlace, first_command, option_name
 from signoff.surfaces.cli import exits
-from signoff.surfaces.cli.options import CliCommand, in_project, output_options, project_dir_option
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import one_line
+from signoff.surfaces.cli import options as cli
+from signoff.surfaces.cli.output import Output, one_line
 
 
-@click.command("list", cls=CliCommand)
-@output_options
+@cli.command("list")
 def list_skills(out: Output) -> int:
     """List skills.
 
@@ -48,33 +46,21 @@ def list_skills(out: Output) -> int:
       signoff skill list --json
     """
     skills, problems = listed_skills(context_here())
-    if out.as_json:
-        out.json(
-            [
-                {
-                    "name": skill.name,
-                    "description": skill.description,
-                    "steps": skill.steps,
-                    "origin": skill.origin,
-                }
-                for skill in skills
-            ]
-        )
-    else:
-        rows = [
-            (each.name, each.steps or "", each.origin, _first_sentence(each.description))
-            for each in skills
-        ]
-        out.table(("SKILL", "STEPS", "FROM", "DESCRIPTION"), rows, spare=("FROM", "STEPS"))
+    documents = [
+        {"name": s.name, "description": s.description, "steps": s.steps, "origin": s.origin}
+        for s in skills
+    ]
+    rows = [(s.name, s.steps or "", s.origin, _first_sentence(s.description)) for s in skills]
+    headings = ("SKILL", "STEPS", "FROM", "DESCRIPTION")
+    out.listing(documents, headings, rows, spare=("FROM", "STEPS"))
     for problem in problems:
         out.warn(str(problem))
     return exits.ERROR if problems else exits.OK
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("name", metavar="NAME")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def show(name: str, out: Output) -> None:
     """Show the steps and the parameters of a skill.
 
@@ -181,23 +167,13 @@ PLACES = {"claude": Path(".claude", "skills"), "codex": _SHARED, "gemini": _SHAR
 """Where each agent looks for skills, in a project and in the home directory."""
 
 
-def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the names of skills, and the options that choose the folders."""
-    for option in (
-        click.option("--user", is_flag=True, help="Use your home directory, not the project."),
-        click.option("--to", type=click.Path(path_type=Path), metavar="DIR",
-                     help="Another folder of skills, for an agent that is not listed."),
-        click.option("--agent", type=click.Choice([*PLACES]),
-                     help="Only the folder that this agent reads."),
-        click.argument("names", metavar="[NAME]...", nargs=-1),
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-@click.command(cls=CliCommand)
-@place_options
-@output_options
+@cli.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--agent", type=click.Choice([*PLACES]),
+              help="Only the folder that this agent reads.")  # fmt: skip
+@click.option("--to", type=click.Path(path_type=Path), metavar="DIR",
+              help="Another folder of skills, for an agent that is not listed.")  # fmt: skip
+@click.option("--user", is_flag=True, help="Use your home directory, not the project.")
 def install(
     names: Sequence[str], agent: str | None, to: Path | None, user: bool, out: Output
 ) -> int:
@@ -221,53 +197,24 @@ def install(
     return exits.ERROR if problems else exits.OK
 
 
-@click.command(cls=CliCommand)
-@place_options
-@output_options
-def uninstall(
-    names: Sequence[str], agent: str | None, to: Path | None, user: bool, out: Output
-) -> None:
-    """Remove installed skills.
-
-    Without a NAME, these are all that were installed in the folders. Files that you edited, and
-    those that signoff did not write, stay as they are.
-
-    Examples:
-      signoff skill uninstall
-      signoff skill uninstall planner
-      signoff skill uninstall --user
-    """
-    folders = _folders(to, agent, user=user)
-    known = {name for each in folders for name in each.names()}
-    for name in names:
-        if name not in known:
-            every = {name for each in folders for name in each.installed_names()}
-            raise UnknownName("installed skill", name, sorted(every))
-    results = []
-    for folder in folders:
-        chosen = folder.names() if names else folder.installed_names()
-        results += [folder.uninstall(each) for each in chosen if not names or each in names]
-    _print(results, out)
-
-
-def _install(skill: Skill, folder: SkillFolder) -> FileAction:
+def _install(skill: Skill, folder: Path) -> FileAction:
     # A file of the project may be under version control, where nobody else has its path.
     root = context_here().root.absolute()
     # A skill of the library is found from everywhere. A project's own skill is found by its name
     # only below the project, so elsewhere its commands name the folder.
-    is_found = skill.source.in_library or folder.path.absolute().is_relative_to(root)
+    is_found = skill.source.in_library or folder.absolute().is_relative_to(root)
     text = skill_text(skill.workflow, "" if is_found else str(root))
-    return folder.install(skill.workflow.name, text)
+    return install_file(folder / skill.workflow.name / FILE, text)
 
 
-def _folders(to: Path | None, agent: str | None, *, user: bool) -> list[SkillFolder]:
+def _folders(to: Path | None, agent: str | None, *, user: bool) -> list[Path]:
     if to is not None and (user or agent):
         raise UsageError(f"--to and {'--user' if user else '--agent'} exclude each other")
     if to is not None:
-        return [SkillFolder(to.expanduser())]
+        return [to.expanduser()]
     root = Path.home() if user else context_here().root
     places = [PLACES[agent]] if agent else dict.fromkeys(PLACES.values())
-    return [SkillFolder(root / each) for each in places]
+    return [root / each for each in places]
 
 
 def _skills(names: Sequence[str]) -> tuple[list[Skill], list[Problem]]:
@@ -292,19 +239,13 @@ def _skills(names: Sequence[str]) -> tuple[list[Skill], list[Problem]]:
 
 
 def _print(results: Sequence[FileAction], out: Output) -> None:
-    if out.as_json:
-        out.json(
-            [
-                {"name": each.name, "path": str(each.path.absolute()), "action": each.action.value}
-                | ({"reason": each.reason} if each.reason else {})
-                for each in results
-            ]
-        )
-    elif results:
-        rows = [(each.name, each.action.value, display_path(each.path)) for each in results]
-        out.table(("SKILL", "ACTION", "FILE"), rows)
-    else:
-        out.note("nothing to do")
+    documents = [
+        {"name": each.name, "path": str(each.path.absolute()), "action": each.action.value}
+        | ({"reason": each.reason} if each.reason else {})
+        for each in results
+    ]
+    rows = [(each.name, each.action.value, display_path(each.path)) for each in results]
+    out.listing(documents, ("SKILL", "ACTION", "FILE"), rows)
     for each in results:
         if each.action is InstallAction.KEPT:
             out.warn(f"{display_path(each.path)} is kept: {each.reason}")
@@ -316,7 +257,6 @@ class InstallAction(StrEnum):
     INSTALLED = "installed"
     UPDATED = "updated"
     UNCHANGED = "unchanged"
-    REMOVED = "removed"
     KEPT = "kept"
 
 
@@ -324,57 +264,26 @@ class InstallAction(StrEnum):
 class FileAction:
     """What was done with the file of a skill, and why it was kept if it was."""
 
-    name: str
     path: Path
     action: InstallAction
     reason: str = ""
 
+    @property
+    def name(self) -> str:
+        """The skill's name."""
+        return self.path.parent.name
 
-@dataclass(frozen=True)
-class SkillFolder:
-    """A folder with a folder for each skill, such as `.claude/skills`."""
 
-    path: Path
-
-    def install(self, name: str, text: str) -> FileAction:
-        """Writes the file of a skill, unless there is one that is not ours to change."""
-        file = self.path / name / FILE
-        with translate_write_errors(file):
-            before = _read(file)
-            if reason := _foreign(file, before):
-                return FileAction(name, file, InstallAction.KEPT, reason)
-            if before == text:
-                return FileAction(name, file, InstallAction.UNCHANGED)
-            _write(file, text)
-        return FileAction(
-            name, file, InstallAction.INSTALLED if before is None else InstallAction.UPDATED
-        )
-
-    def uninstall(self, name: str) -> FileAction:
-        """Removes the file of a skill, and its folder if that is empty then."""
-        file = self.path / name / FILE
-        with translate_write_errors(file):
-            if reason := _foreign(file, _read(file)):
-                return FileAction(name, file, InstallAction.KEPT, reason)
-            file.unlink()
-            with suppress(OSError):
-                file.parent.rmdir()
-        return FileAction(name, file, InstallAction.REMOVED)
-
-    def names(self) -> list[str]:
-        """Returns all skills in the folder, installed or not."""
-        with suppress(OSError):
-            return sorted(each.parent.name for each in self.path.glob(f"*/{FILE}"))
-        return []
-
-    def installed_names(self) -> list[str]:
-        """Returns the skills that were installed, even if they were edited since."""
-        return [name for name in self.names() if self._was_installed(name)]
-
-    def _was_installed(self, name: str) -> bool:
-        with suppress(OSError):
-            return has_mark(_read(self.path / name / FILE) or "")
-        return False
+def install_file(file: Path, text: str) -> FileAction:
+    """Writes the file of a skill, unless there is one that is not ours to change."""
+    with translate_write_errors(file):
+        before = _read(file)
+        if reason := _foreign(file, before):
+            return FileAction(file, InstallAction.KEPT, reason)
+        if before == text:
+            return FileAction(file, InstallAction.UNCHANGED)
+        _write(file, text)
+    return FileAction(file, InstallAction.INSTALLED if before is None else InstallAction.UPDATED)
 
 
 def _read(file: Path) -> str | None:
@@ -425,8 +334,8 @@ def skill_text(workflow: Workflow, folder: str = "") -> str:
         description=textwrap.fill(_description(workflow), _WIDTH, break_on_hyphens=False),
         steps=f"are {steps} steps" if steps > 1 else "is one step",
         first=first_command(workflow, SkillPlace(name, folder)),
-        show=in_project(shlex.join(["signoff", "skill", "show", name]), folder),
-        run=in_project(shlex.join(["signoff", "run", name, "--pull"]), folder),
+        show=cli.in_project(shlex.join(["signoff", "skill", "show", name]), folder),
+        run=cli.in_project(shlex.join(["signoff", "run", name, "--pull"]), folder),
         resume=texts["with-files" if keeps_state(workflow) else "without-files"],
     )
     return marked(name, f"{_front_matter(workflow)}\n{body}\n")

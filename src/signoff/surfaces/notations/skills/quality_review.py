@@ -28,8 +28,9 @@ from signoff.skills.qr import (
     record,
 )
 from signoff.skills.state import need_state_dir
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.entry import run_command
-from signoff.surfaces.cli.options import CliCommand, debug_option, json_option
+from signoff.surfaces.cli.output import Output
 
 LONGEST_ERROR = 500
 """Characters of what is wrong with a file; it may quote the file."""
@@ -38,7 +39,7 @@ TEXTS = Path(__file__).with_suffix(".md")
 """What reviewers are told; names in braces stand for what is known only then."""
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.option("--phase", required=True, help="What is reviewed, such as plan-design.")
 @click.option("--state-dir", required=True, metavar="DIR", help="The directory of the skill.")
 @click.option("--items", is_flag=True, help="Only split the review into items.")
@@ -140,22 +141,20 @@ def _names(item: QRItem) -> dict[str, str]:
     return {"id": item.id} if quoted == item.id else {"id": item.id, "quoted_id": quoted}
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--id", "item_id", metavar="ID", help="The item to record a result for.")
 @click.option("--status", type=click.Choice(["PASS", "FAIL"], case_sensitive=False),
               help="The result.")  # fmt: skip
 @click.option("--finding", metavar="TEXT", help="What is wrong, if it failed.")
 @click.option("--group", metavar="GROUP", help="Only the items of this group.")
-@json_option
-@debug_option
 def qr(
     file: Path,
     item_id: str | None,
     status: str | None,
     finding: str | None,
     group: str | None,
-    as_json: bool,
+    out: Output,
 ) -> int:
     """Show a quality review, or record the result of one item.
 
@@ -187,8 +186,8 @@ def qr(
             if item_id in (None, each.id) and group in (None, each.group)
         ],
     }  # fmt: skip
-    if as_json:
-        click.echo(json_text(result, ensure_ascii=True))
+    if out.as_json:
+        out.json(result)
         return 0
     for each in result["items"]:
         text = " ".join((each["finding"] or each["check"]).split())

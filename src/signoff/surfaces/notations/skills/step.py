@@ -34,44 +34,16 @@ from signoff.documents.python_files import (
     extend_import_path,
     make_importable,
 )
-from signoff.runtime.sub_agents import (
-    BUDGET_RULE,
-    RUN_SCRIPT,
-    SUB_AGENT_QUESTION_FORMAT,
-    Dispatch,
-    typed_response,
-)
+from signoff.runtime import sub_agents
+from signoff.runtime.sub_agents import Dispatch
+from signoff.skills import stateless, step_text
 from signoff.skills.discovery import InvalidSkill, find_in_folder, find_source, skills_folder
-from signoff.skills.stateless import (
-    STATE_DIR,
-    EvaluatedStep,
-    evaluate_step,
-    iterations,
-    keeps_state,
-    repeats,
-    step_at,
-)
-from signoff.skills.step_text import (
-    LAST_STEP,
-    PROGRAM,
-    PROJECT_DIR,
-    SkillPlace,
-    command_text,
-    commands,
-    option_name,
-    page,
-    when_done,
-)
+from signoff.skills.stateless import STATE_DIR, EvaluatedStep
+from signoff.skills.step_text import PROJECT_DIR, SkillPlace, command_text, option_name
 from signoff.skills.types import QUESTION_RELAY_HANDLER
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.entry import run_command
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    enter_folder,
-    output_options,
-    project_dir_option,
-)
-from signoff.surfaces.cli.output import Output
-from signoff.surfaces.cli.text import clean
+from signoff.surfaces.cli.output import Output, clean
 
 ANSWER_ID, ANSWER_VALUE = "user_answer_id", "user_answer_value"
 """The parameters that bring a user's answers back: the header of a question, and its answer."""
@@ -82,8 +54,6 @@ Answers = Sequence[tuple[str, str]]
 
 _VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
 
-_SWITCHES = ("--json", "--debug", "--help", "-h")
-"""The options without a value."""
 _RESERVED = ("step", "json", "debug", "help", "total_steps", PROJECT_DIR, ANSWER_ID, ANSWER_VALUE)
 _HELP = {ITERATION: "How often the step has been reached; 1 is the first time."}
 _TARGET = "signoff.skills.target"
@@ -92,17 +62,18 @@ _PREFIX = "skill_"
 """Begins the names of a skill's parameters in click, apart from the command's own."""
 
 
-class StepCommand(CliCommand):
+class StepCommand(cli.CliCommand):
     """A command whose options depend on the skill that its first argument names."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Finds the skill, adds its options, and parses the command line."""
         # The options depend on the skill, so its name has to be known before click parses anything.
-        name = _first_argument(args)
+        # So it comes first on the command line, as in every command that signoff prints.
+        name = args[0] if args and not args[0].startswith("-") else None
         if name is not None and not ctx.resilient_parsing:
             # The skill is found before its options, and with them this one, are parsed.
             if project_dir := _value_of(option_name(PROJECT_DIR), args):
-                enter_folder(ctx, project_dir)
+                cli.enter_folder(ctx, project_dir)
             # A module may print while it is imported; stdout is for instructions.
             with redirect_stdout(sys.stderr):
                 ctx.obj, folder = find_in_folder(name, context_here())
@@ -125,7 +96,7 @@ class StepCommand(CliCommand):
         return [*own, *_options(ctx.obj)] if isinstance(ctx.obj, Workflow) else own
 
 
-@click.command(cls=StepCommand)
+@cli.command(cls=StepCommand)
 @click.argument("name", metavar="NAME")
 @click.option("--step", "number", type=int, required=True, metavar="N",
               help="The step to show; 1 is the first.")  # fmt: skip
@@ -133,8 +104,7 @@ class StepCommand(CliCommand):
               help="A sub-agent's question that the user answered. Repeatable.")  # fmt: skip
 @click.option(option_name(ANSWER_VALUE), "labels", multiple=True, metavar="ANSWER",
               help="The answer to it.")  # fmt: skip
-@project_dir_option
-@output_options
+@cli.project_dir_option
 @click.pass_context
 def step(
     context: click.Context,
@@ -164,32 +134,21 @@ def step(
         for name, value in values.items()
         if value is not None
     }
-    if keeps_state(workflow) and given.get(STATE_DIR):
+    if stateless.keeps_state(workflow) and given.get(STATE_DIR):
         # The next command may be run in another folder.
         given[STATE_DIR] = str(Path(given[STATE_DIR]).absolute())
     answers = _answers(headers, labels)
-    if answers and not may_ask(step_at(workflow, number)):
+    if answers and not may_ask(stateless.step_at(workflow, number)):
         raise UsageError(
             f"step {number} of {workflow.name!r} has no sub-agent that may ask the user"
         )
     _refuse_missing(workflow, number, given)
     with redirect_stdout(sys.stderr):
-        evaluated = evaluate_step(workflow, number, given)
+        evaluated = stateless.evaluate_step(workflow, number, given)
     if out.as_json:
         out.json(as_json(evaluated, target, answers))
     else:
         out.line(as_text(evaluated, target, answers))
-
-
-def _first_argument(args: Sequence[str]) -> str | None:
-    """Returns the first word that is neither an option nor the value of one."""
-    words = iter(args)
-    for word in words:
-        if not word.startswith("-"):
-            return word
-        if word not in _SWITCHES and "=" not in word:
-            next(words, None)
-    return None
 
 
 def _value_of(option: str, args: Sequence[str]) -> str:
@@ -203,7 +162,7 @@ def _value_of(option: str, args: Sequence[str]) -> str:
 def _params(workflow: Workflow) -> dict[str, Param | None]:
     """Returns what a skill takes, by name; None for a text that is not declared as data."""
     names: dict[str, Param | None] = dict.fromkeys(sorted(workflow.inputs or ()))
-    if repeats(workflow):
+    if stateless.repeats(workflow):
         names[ITERATION] = None
     return {**names, **workflow.declared_params}
 
@@ -225,7 +184,7 @@ def _refuse_reserved(workflow: Workflow) -> None:
 
 
 def _refuse_missing(workflow: Workflow, number: int, given: Collection[str]) -> None:
-    own = {**workflow.input_params, **workflow.params[step_at(workflow, number).id]}
+    own = {**workflow.input_params, **workflow.params[stateless.step_at(workflow, number).id]}
     missing = [each for name, each in own.items() if each.required and name not in given]
     if missing:
         needed = [f"{option_name(each.name)} {shlex.quote(placeholder(each))}" for each in missing]
@@ -292,7 +251,7 @@ def as_json(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ())
     if may_ask(evaluated.step):
         launched["answer_command"] = _answer_command(evaluated, target, answers)
     if answers:
-        launched["user_response"] = typed_response(answers)
+        launched["user_response"] = sub_agents.typed_response(answers)
     return {**shown, "dispatch": launched}
 
 
@@ -307,7 +266,7 @@ def as_text(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ())
         folder = evaluated.state_dir
         more = [f"The state directory is {json_text(folder)}."] if folder else []
         more += _round(evaluated)
-    return page(title, _actions(evaluated), [*more, *_end(evaluated, target)])
+    return step_text.page(title, _actions(evaluated), [*more, *_end(evaluated, target)])
 
 
 def _actions(evaluated: EvaluatedStep) -> Sequence[str]:
@@ -317,7 +276,7 @@ def _actions(evaluated: EvaluatedStep) -> Sequence[str]:
 
 def _round(evaluated: EvaluatedStep) -> Iterator[str]:
     """Yields which round of a step this is; the instructions are the same in each of them."""
-    domain = iterations(evaluated.workflow, evaluated.step)
+    domain = stateless.iterations(evaluated.workflow, evaluated.step)
     if domain is None or evaluated.limit is not None:
         return
     if evaluated.is_over:
@@ -357,30 +316,31 @@ def _launch(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> I
         script = shlex.split(launched["script"])
         # One that is part of signoff is found everywhere.
         pinned = target.folder if not script[0].startswith("signoff.") else ""
-        words = [*RUN_SCRIPT, *(["--project-dir", pinned] if pinned else ()), *script]
+        words = [*sub_agents.RUN_SCRIPT, *(["--project-dir", pinned] if pinned else ()), *script]
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
-        yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
+        what = "Tell it to run this and follow what it prints:"
+        yield step_text.commands(what, shlex.join(words))
     if launched.get("context_vars"):
         context = json_text(dict(launched["context_vars"]), indent=2, default=str)
         yield f"Give it this context:\n\n{context}"
     if not launched.get("free_form"):
         yield "Ask it for a verdict, pass or fail, with its reasons. Anything unclear is a fail."
-    yield f"Tell it: {BUDGET_RULE}"
+    yield f"Tell it: {sub_agents.BUDGET_RULE}"
     if may_ask(evaluated.step):
         yield from _relay(evaluated, target, answers)
 
 
 def _relay(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> Iterator[str]:
     """Yields what lets the sub-agent ask, and brings the answers back to it."""
-    yield f"Give it this as well:\n\n{_set_apart(SUB_AGENT_QUESTION_FORMAT)}"
+    yield f"Give it this as well:\n\n{_set_apart(sub_agents.SUB_AGENT_QUESTION_FORMAT)}"
     if answers:
         yield (
             "The user has answered. End its task with the answers, and add the text of each "
-            f"question as <question>:\n\n{_set_apart(typed_response(answers))}"
+            f"question as <question>:\n\n{_set_apart(sub_agents.typed_response(answers))}"
         )
     yield QUESTION_RELAY_HANDLER
-    yield commands(
+    yield step_text.commands(
         "This prints the step with the answers; repeat both options for each answer:",
         _answer_command(evaluated, target, answers),
     )
@@ -407,9 +367,9 @@ def _end(evaluated: EvaluatedStep, target: SkillPlace) -> Iterator[str]:
             "is not finished. Stop, and report to the user what is still open."
         )
     elif evaluated.is_last:
-        yield LAST_STEP
+        yield step_text.LAST_STEP
     elif evaluated.following is not None:
-        yield when_done(command_text(evaluated.following, target))
+        yield step_text.when_done(command_text(evaluated.following, target))
     else:
         gate = evaluated.step.gate
         if gate is not None:
@@ -430,7 +390,7 @@ def _condition(evaluated: EvaluatedStep, label: str) -> str:
 def _choice(condition: str, command: NextCommand | None, target: SkillPlace) -> str:
     if command is None:
         return f"{condition}, stop: the skill ends there."
-    return commands(f"{condition}, run:", command_text(command, target))
+    return step_text.commands(f"{condition}, run:", command_text(command, target))
 
 
 def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[str]) -> int:
@@ -438,7 +398,7 @@ def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[st
     found_by = workflow.name if _is_found(workflow.name, file) else target
     # A sub-agent is told to run a module, and knows nothing of steps yet.
     step = [] if _names_step(arguments) else ["--step", "1"]
-    return run_command([*PROGRAM[1:], found_by, *step, *arguments])
+    return run_command([*step_text.PROGRAM[1:], found_by, *step, *arguments])
 
 
 def _names_step(arguments: Sequence[str]) -> bool:
@@ -459,11 +419,11 @@ def _is_found(name: str, file: Path) -> bool:
 
 
 @click.command(
-    cls=CliCommand,
+    cls=cli.CliCommand,
     # Everything after the module belongs to the script, options included.
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@project_dir_option
+@cli.project_dir_option
 @click.argument("module", metavar="MODULE")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 def script(module: str, arguments: Sequence[str]) -> None:

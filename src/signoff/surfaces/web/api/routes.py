@@ -26,15 +26,8 @@ from signoff import plugins
 from signoff._version import __version__
 from signoff.app import json_documents as docs
 from signoff.app.people import answering
+from signoff.app.runs import history as run_history
 from signoff.app.runs import runs
-from signoff.app.runs.history import (
-    artifact,
-    changes,
-    events_of,
-    export,
-    select_findings,
-    without_review,
-)
 from signoff.app.runs.show import show
 from signoff.app.runs.start import StartRequest, plan_named
 from signoff.app.runs.targets import REVIEW, Catalog, CatalogEntry, catalog, find_workflow
@@ -238,7 +231,7 @@ def list_events(
     """List the events of a run as its journal has them, oldest first."""
     row = project.store.row(run)
     found: list[docs.EventDocument] = []
-    events = events_of(project, row, after=after, whole=texts)
+    events = run_history.events_of(project, row, after=after, whole=texts)
     for count, (seq, group) in enumerate(groupby(events, key=lambda pair: pair[0])):
         # A page ends with a whole commit: the position in `next` names commits, not events.
         if count == limit:
@@ -287,7 +280,7 @@ def list_findings(
 ) -> docs.FindingPage:
     """List the findings of a review and what became of each, those that block first."""
     with _review(request, project, run) as (_, history):
-        found = select_findings(
+        found = run_history.select_findings(
             history, severity or (), read_labels(status or ()), constraint or ()
         )
         documents = [finding_to_json(history, each) for each in found]
@@ -305,7 +298,7 @@ def list_diffs(
 ) -> docs.ChangeList:
     """Show what each round changed, or with `from` or `to` the changes between two versions."""
     with _review(request, project, run) as (row, history):
-        pairs = changes(history, row.name, round, first, last)
+        pairs = run_history.changes(history, row.name, round, first, last)
         documents = [change_to_json(history, *pair) for pair in pairs]
     return cast(docs.ChangeList, {"changes": documents})
 
@@ -319,7 +312,7 @@ def get_artifact(
 ) -> docs.ArtifactDocument:
     """Get the artifact: the version that passed, else the best reviewed one, else the latest."""
     with _review(request, project, run) as (row, history):
-        version = artifact(history, row.name, round)
+        version = run_history.artifact(history, row.name, round)
         files = {history.name_of(path): text for path, text in version.files.items()}
         passed = history.passed and version == history.result
         approved_by = history.approved_by if passed else ""
@@ -338,7 +331,7 @@ def _review(request: Request, project: Project, run: str) -> Iterator[tuple[RunR
     row = project.store.row(run)
     with followed_runs(request).look(project, row) as followed:
         if followed.review is None:
-            raise without_review(row)
+            raise run_history.without_review(row)
         yield row, followed.review
 
 
@@ -362,7 +355,7 @@ def export_run(
 ) -> Response:
     """Export a run; the same run gives the same bytes."""
     name = project.store.row(run).name
-    text = "".join(export(project, format, name))
+    text = "".join(run_history.export(project, format, name))
     ending = {"html": "html", "markdown": "md"}.get(format, f"{format}.json")
     headers = {
         "content-disposition": f"attachment; filename*=utf-8''{quote(name)}.{ending}",

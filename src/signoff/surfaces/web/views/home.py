@@ -21,19 +21,8 @@ from signoff.core.requests import AnswerForm, RequestKind
 from signoff.runtime.store_port import LedgerTotal, RunRow
 from signoff.surfaces.web.route_params import API, OpenProject
 from signoff.surfaces.web.views.frame import LONGEST_LINE, Live, request_words, show_page
-from signoff.views.pages.html import (
-    Content,
-    Markup,
-    ago,
-    moment,
-    run_path,
-    scrollable,
-    section,
-    status_mark,
-    table,
-    tag,
-    tile,
-)
+from signoff.views.pages import html
+from signoff.views.pages.html import Content, Markup, tag
 from signoff.views.pages.report import AMOUNTS, amounts
 
 PAGE_ROWS = 50
@@ -95,8 +84,8 @@ def home_page(
     if not after and not chosen:
         main += _above(project, rows)
     main += [
-        section("find", "Find among all runs", _filter_form(chosen)),
-        section("runs", _runs_title(chosen, after), rows.show(listed.rows, chosen)),
+        html.section("find", "Find among all runs", _filter_form(chosen)),
+        html.section("runs", _runs_title(chosen, after), rows.show(listed.rows, chosen)),
         _pages(chosen, after, listed.next or "") if listed.rows else None,
     ]
     events = f"{API}/events{f'?after={last[0]}.{last[1]}' if last else ''}"
@@ -109,12 +98,12 @@ def _above(project: Project, rows: _Rows) -> Iterator[Markup]:
     pending = open_requests(project)
     listed = [request_line(project, line) for line in pending[:MOST_REQUESTS]]
     count = ["Needs you ", tag("span", len(pending), class_="count")] if pending else "Inbox"
-    yield section("inbox", count, _inbox(listed, len(pending), rows.now))
+    yield html.section("inbox", count, _inbox(listed, len(pending), rows.now))
     # A run that needs you is in the inbox already; listed twice, it would look like two.
     named = {each["run"] for each in listed}
     active = list_page(project, RunFilter(tuple(NOT_ENDED)), limit=MOST_ACTIVE).rows
     if others := [row for row in active if row.name not in named]:
-        yield section("active", "Under way", rows.show(others))
+        yield html.section("active", "Under way", rows.show(others))
 
 
 def _inbox(requests: Sequence[Mapping[str, Any]], pending: int, now: float) -> Iterator[Markup]:
@@ -184,16 +173,16 @@ class _Rows:
         facts: list[Content] = [run.workflow]
         if run.status not in FINAL and run.step:
             facts.append(f" · at {run.step}, round {run.iteration}")
-        facts += [" · ", ago(run.updated_at, self.now)]
+        facts += [" · ", html.ago(run.updated_at, self.now)]
         if run.name in self.answered:
             facts.append(" · answered, waits to be continued")
         elif run.reason and run.status not in (Status.WAITING, Status.RUNNING):
             facts.append(f" · {one_line(run.reason, LONGEST_LINE)}")
-        link = tag("a", run.name, href=run_path(run.name))
+        link = tag("a", run.name, href=html.run_path(run.name))
         return tag(
             "li",
             tag("div", tag("div", link, class_="name"), tag("div", facts, class_="facts")),
-            status_mark(run.status),
+            html.status_mark(run.status),
         )
 
 
@@ -207,7 +196,7 @@ def show_spend(
         tag("a", words, href=f"/spend?days={each}", aria_current="true" if each == days else None)
         for each, words in PERIODS.items()
     ]
-    note = f"Runs that changed since {moment(since)}, each with everything it has cost so far."
+    note = f"Runs that changed since {html.moment(since)}, each with everything it has cost so far."
     main = [
         tag("h1", "Spend"),
         tag("nav", links, aria_label="Period"),
@@ -222,9 +211,9 @@ def show_spend(
 def _totals(totals: Sequence[LedgerTotal]) -> Iterator[Markup]:
     # What some calls did not report is counted apart: an unknown cost is never shown as 0.
     known, unknown = sum(each.usd for each in totals), sum(each.unknown_usd for each in totals)
-    yield tile(partial(money(known), known, unknown), "cost")
-    yield tile(f"{sum(each.calls for each in totals):,}", "calls")
-    yield tile(f"{unknown:,}", "calls of unknown cost")
+    yield html.tile(partial(money(known), known, unknown), "cost")
+    yield html.tile(f"{sum(each.calls for each in totals):,}", "calls")
+    yield html.tile(f"{unknown:,}", "calls of unknown cost")
 
 
 def _lines(totals: Sequence[LedgerTotal]) -> Markup:
@@ -233,4 +222,6 @@ def _lines(totals: Sequence[LedgerTotal]) -> Markup:
         for each in totals
     ]
     headings = ("Workflow", "Agent", "Model", "Runs", *AMOUNTS)
-    return scrollable("Spend by workflow, agent and model", table(headings, rows, numbers=6))
+    return html.scrollable(
+        "Spend by workflow, agent and model", html.table(headings, rows, numbers=6)
+    )

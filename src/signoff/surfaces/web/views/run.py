@@ -41,31 +41,9 @@ from signoff.surfaces.web.route_params import (
 )
 from signoff.surfaces.web.views.frame import Live, events_path, request_words, show_page
 from signoff.views.narration import LogLine, Weight, describe_answer
-from signoff.views.pages.html import (
-    Content,
-    Markup,
-    ago,
-    moment,
-    run_path,
-    scrollable,
-    section,
-    sentence,
-    status_mark,
-    table,
-    tag,
-    tile,
-)
+from signoff.views.pages import html, report
+from signoff.views.pages.html import Content, Markup, tag
 from signoff.views.pages.markdown import is_markdown, rendered_files
-from signoff.views.pages.report import (
-    cost,
-    decisions,
-    figures,
-    rounds_chart,
-    status_words,
-    steps,
-    who_read,
-    written_files,
-)
 from signoff.views.pages.review import changes_html, finding_groups, marked_text
 
 MOST_LINES = 2_000
@@ -122,7 +100,9 @@ def _run_page(
     yield from _summary(page, notice, answered=not pending)
     yield from _needs(page, pending)
     yield from _at_work(page)
-    yield tag("div", [tile(*each) for each in figures(timeline, history)], class_="tiles")
+    yield tag(
+        "div", [html.tile(*each) for each in report.figures(timeline, history)], class_="tiles"
+    )
     details = _details(page)
     links = [*_places(history), *(["details"] if details else []), "decisions", "cost", "steps",
              "log", "files"]  # fmt: skip
@@ -130,17 +110,17 @@ def _run_page(
     yield tag("nav", nav, class_="sections", aria_label="Sections of this page")
     if history is not None and history.versions:
         yield from _review(page, history)
-        yield section("changes", "Changes", changes_html(history, name, *versions))
+        yield html.section("changes", "Changes", changes_html(history, name, *versions))
     else:
-        yield section("workflow", "Workflow", _workflow(page))
+        yield html.section("workflow", "Workflow", _workflow(page))
     if details:
-        yield section("details", "Details", tag("pre", details, tabindex=0))
-    yield decisions(timeline, history)
-    yield cost(timeline)
-    yield steps(timeline)
-    whole = tag("p", tag("a", "The whole log", href=run_path(name, "log")))
-    yield section("log", "Log", _log_lines(list(page.run.log)), whole)
-    yield section("files", "Files and exports", _files(page))
+        yield html.section("details", "Details", tag("pre", details, tabindex=0))
+    yield report.decisions(timeline, history)
+    yield report.cost(timeline)
+    yield report.steps(timeline)
+    whole = tag("p", tag("a", "The whole log", href=html.run_path(name, "log")))
+    yield html.section("log", "Log", _log_lines(list(page.run.log)), whole)
+    yield html.section("files", "Files and exports", _files(page))
 
 
 def _notice(project: Project, name: str, done: int | None) -> str:
@@ -153,7 +133,7 @@ def _notice(project: Project, name: str, done: int | None) -> str:
         return ""
     if item.run != name or item.state is ItemState.OPEN:
         return ""
-    return sentence(f"Request #{done}: {describe_answer(answer_to_json(item) or {})}")
+    return html.sentence(f"Request #{done}: {describe_answer(answer_to_json(item) or {})}")
 
 
 def _details(page: _RunPage) -> str:
@@ -168,18 +148,20 @@ def _details(page: _RunPage) -> str:
 
 def _summary(page: _RunPage, notice: str, *, answered: bool) -> Iterator[Markup]:
     row, history, timeline = page.row, page.history, page.run.timeline
-    how, why = describe_stop(status_words(row.status, history), timeline.state.stop_reason)
-    facts: list[Content] = [row.workflow, " · started ", ago(row.created_at, page.now)]
+    how, why = describe_stop(report.status_words(row.status, history), timeline.state.stop_reason)
+    facts: list[Content] = [row.workflow, " · started ", html.ago(row.created_at, page.now)]
     if row.status not in FINAL and row.step:
         facts.append(f" · at {row.step}, round {row.iteration}")
-    yield tag("div", tag("h1", row.name), status_mark(row.status, how), class_="title", id="status")
+    yield tag(
+        "div", tag("h1", row.name), html.status_mark(row.status, how), class_="title", id="status"
+    )
     yield tag("p", facts, class_="soft")
     if notice:
         yield tag("p", notice, class_="notice good-notice", role="status")
     if why or row.status is Status.INTERRUPTED:
         yield tag("p", why or row.reason, class_="why")
-    yield from written_files(history)
-    yield from who_read(timeline, history)
+    yield from report.written_files(history)
+    yield from report.who_read(timeline, history)
     if history is not None and history.goal:
         goal = one_line(history.goal, LONGEST_LINE * 3)
         yield tag("p", tag("b", "Goal. "), goal, class_="goal")
@@ -193,10 +175,10 @@ def _actions(row: RunRow, *, answered: bool) -> Iterator[Content]:
     waits = row.status is Status.WAITING and not answered
     if not waits and row.status not in (Status.RUNNING, Status.QUEUED):
         resume = tag("button", "Resume", class_="yes")
-        yield tag("form", resume, method="post", action=run_path(row.name, "resume"))
+        yield tag("form", resume, method="post", action=html.run_path(row.name, "resume"))
     reason = tag("label", tag("span", "Why"), tag("input", name="why"), class_="field")
     button = tag("button", "Cancel this run", class_="no")
-    form = tag("form", reason, button, method="post", action=run_path(row.name, "cancel"),
+    form = tag("form", reason, button, method="post", action=html.run_path(row.name, "cancel"),
                class_="inline")  # fmt: skip
     yield tag("details", tag("summary", "Cancel…"), form, class_="quiet", id="cancel")
 
@@ -237,20 +219,20 @@ def _places(history: ReviewHistory | None) -> Sequence[str]:
 
 
 def _review(page: _RunPage, history: ReviewHistory) -> Iterator[Markup]:
-    chart = rounds_chart(history.rounds) or "No round was reviewed yet."
-    rounds = section("rounds", "Rounds", tag("div", chart, class_="card"))
+    chart = report.rounds_chart(history.rounds) or "No round was reviewed yet."
+    rounds = html.section("rounds", "Rounds", tag("div", chart, class_="card"))
     yield tag(
-        "div", rounds, section("workflow", "Workflow", _workflow(page)), class_="columns even"
+        "div", rounds, html.section("workflow", "Workflow", _workflow(page)), class_="columns even"
     )
     current, name = history.versions[-1], page.row.name
-    text = section(
+    text = html.section(
         "text",
         f"The text, version {current.number}",
         _rendered_link(name, current),
         tag("div", marked_text(history, current, history.open_findings()), class_="artifact",
             tabindex=0, role="group", aria_label="The text"),
     )  # fmt: skip
-    found = section("findings", "Findings", finding_groups(history, name, MOST_CARDS))
+    found = html.section("findings", "Findings", finding_groups(history, name, MOST_CARDS))
     yield tag("div", text, found, class_="columns even")
 
 
@@ -258,7 +240,7 @@ def _rendered_link(run: str, version: Version) -> Markup | None:
     """Returns the two ways to look at a text, if one of its files is Markdown."""
     if not any(is_markdown(path) for path in version.files):
         return None
-    link = tag("a", "Rendered", href=run_path(run, "rendered"))
+    link = tag("a", "Rendered", href=html.run_path(run, "rendered"))
     here = tag("span", "Source with evidence", aria_current="true")
     return tag("p", here, " · ", link, class_="small")
 
@@ -290,7 +272,7 @@ def _log_lines(lines: Sequence[LogLine]) -> Markup:
     if not lines:
         return tag("p", "Nothing yet.", class_="soft")
     rows = [
-        tag("li", tag("span", moment(line.at)[-5:], class_="soft"), " ", line.text,
+        tag("li", tag("span", html.moment(line.at)[-5:], class_="soft"), " ", line.text,
             class_="trouble" if line.weight is Weight.TROUBLE else None)
         for line in lines
     ]  # fmt: skip
@@ -299,9 +281,9 @@ def _log_lines(lines: Sequence[LogLine]) -> Markup:
 
 def _files(page: _RunPage) -> Iterator[Markup]:
     row = page.row
-    links = [tag("a", "Files of this run", href=run_path(row.name, "files"))]
+    links = [tag("a", "Files of this run", href=html.run_path(row.name, "files"))]
     links += [
-        tag("a", f"Export as {form}", href=f"{API}{run_path(row.name, 'exports', form)}")
+        tag("a", f"Export as {form}", href=f"{API}{html.run_path(row.name, 'exports', form)}")
         for form in sorted(plugins.paths("exports"))
     ]
     yield tag("ul", [tag("li", link) for link in links], class_="links")
@@ -313,7 +295,7 @@ def _files(page: _RunPage) -> Iterator[Markup]:
 
 def _below(request: Request, project: Project, name: str, title: str, *parts: Content) -> Response:
     """Returns a page below that of a run."""
-    back = tag("p", tag("a", f"← {name}", href=run_path(name)), class_="small")
+    back = tag("p", tag("a", f"← {name}", href=html.run_path(name)), class_="small")
     return show_page(request, project, title, back, tag("h1", title), parts)
 
 
@@ -330,7 +312,7 @@ def show_rendered(
         if history is None or chosen is None:
             raise UnknownName("version", str(version or ""), map(str, numbers))
         files = {history.name_of(path): text for path, text in chosen.files.items()}
-    parts = rendered_files(files, f"{run_path(name)}#text")
+    parts = rendered_files(files, f"{html.run_path(name)}#text")
     return _below(request, project, name, f"The text of {name}, version {chosen.number}", parts)
 
 
@@ -358,10 +340,10 @@ def show_log(request: Request, project: OpenProject, name: str) -> Response:
 def show_files(request: Request, project: OpenProject, name: str) -> Response:
     """Lists the files of a run, each with its size in bytes."""
     rows = [
-        (tag("a", path, href=run_path(name, "files", *path.split("/"))), f"{size:,}")
+        (tag("a", path, href=html.run_path(name, "files", *path.split("/"))), f"{size:,}")
         for path, size in list_files(project, project.store.row(name).name)
     ]
-    found = scrollable("Files", table(("File", "Bytes"), rows, numbers=1))
+    found = html.scrollable("Files", html.table(("File", "Bytes"), rows, numbers=1))
     none = tag("p", "This run has no files.", class_="soft")
     return _below(request, project, name, f"Files of {name}", found if rows else none)
 
@@ -380,11 +362,11 @@ def cancel_run(project: OpenProject, caller: Operator, name: str, form: SentForm
     why = form.one("why").strip()
     # This thread has no event loop, and the reader is told when nothing of the run is active.
     asyncio.run(cancel(project, name, f"by {caller.name}{why and f': {why}'}"))
-    return RedirectResponse(run_path(name), 303)
+    return RedirectResponse(html.run_path(name), 303)
 
 
 @router.post("/runs/{name}/resume")
 def resume_run(project: OpenProject, _caller: Operator, name: str) -> Response:
     """Hands a run to a worker that continues it."""
     continue_run(project, project.store.row(name).name)
-    return RedirectResponse(run_path(name), 303)
+    return RedirectResponse(html.run_path(name), 303)

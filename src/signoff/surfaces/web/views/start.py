@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import PurePath
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,8 +17,7 @@ from signoff.app.runs.targets import REVIEW, CatalogEntry, find_workflow
 from signoff.app.settings.project import Project
 from signoff.app.workers.hand_over import ensure_worker, hand_over
 from signoff.core import errors as er
-from signoff.core.args import BoundedInt, Param, missing
-from signoff.core.remedies import PassOption
+from signoff.core.args import Param
 from signoff.core.workflow import Workflow
 from signoff.documents.control_characters import json_text
 from signoff.notation import NotationOption, OptionKind
@@ -48,8 +46,8 @@ class StartForm:
     workflow: Workflow
     values: Mapping[str, str]
     """What was entered, by the name of the field."""
-    errors: Mapping[str, str] = field(default_factory=dict)
-    """What is wrong, by the name of the field; general problems have no name."""
+    problem: str = ""
+    """What is wrong with it, a line for each mistake."""
 
     @property
     def options(self) -> list[NotationOption]:
@@ -119,7 +117,7 @@ def start_run(request: Request, project: OpenProject, caller: Operator, form: Se
     try:
         row = _start(project, shown, form)
     except er.SignoffError as error:
-        return _page(request, project, replace(shown, errors=_field_errors(shown, error)))
+        return _page(request, project, replace(shown, problem=error_message(error)))
     ensure_worker(project)
     return RedirectResponse(run_path(row), 303)
 
@@ -131,7 +129,7 @@ def _form(project: Project, target: str, values: Mapping[str, str]) -> StartForm
 
 
 def _page(request: Request, project: Project, form: StartForm) -> Response:
-    title, status = f"Start {form.workflow.name}", 422 if form.errors else 200
+    title, status = f"Start {form.workflow.name}", 422 if form.problem else 200
     return show_page(request, project, title, _start_form(form), here=HERE, status=status)
 
 
@@ -146,51 +144,10 @@ def _start(project: Project, shown: StartForm, form: FormFields) -> str:
     }
     name = form.one(NAME).strip() or None
     if name is not None:
-        # Before everything else: it says so at its field, next to what else is wrong.
         checked_name(name)
     # Everything is checked before a run exists, so a mistake leaves nothing behind.
     planned = plan(project.home.root, os.environ, shown.target, params, name=name, options=options)
     return hand_over(project, planned, name=name).name
-
-
-def _field_errors(shown: StartForm, error: er.SignoffError) -> dict[str, str]:
-    """Returns what is wrong by the field to correct; what belongs to no field has no name."""
-    match error:
-        case er.InvalidParams():
-            fields = {missing(name).where: f"{PARAM}{name}" for name in shown.params}
-        case er.InvalidRunName() | er.NameTaken():
-            return {NAME: str(error)}
-        case er.InvalidWorkflow():
-            fields = _option_places(shown, error)
-        case _:
-            return {"": error_message(error)}
-    errors: dict[str, list[str]] = {}
-    for each in error.problems:
-        # A file is named as it was entered, or from the root of the file system.
-        file = PurePath(each.where.partition(":")[0]).name
-        name = fields.get(each.where) or fields.get(file) or fields.get("", "")
-        errors.setdefault(name, []).append(_words(each) if name else str(each))
-    return {name: "\n".join(lines) for name, lines in errors.items()}
-
-
-def _option_places(shown: StartForm, error: er.InvalidWorkflow) -> dict[str, str]:
-    """Returns the fields of the files that were entered, and of the option that would help."""
-    names = {each.name: f"{OPTION}{each.name}" for each in shown.options}
-    places = {
-        PurePath(entered).name: field
-        for field in names.values()
-        if (entered := shown.values.get(field, "").strip())
-    }
-    asked = [
-        each.option
-        for each in error.remedies
-        if isinstance(each, PassOption) and each.option in names
-    ]
-    return places | ({"": names[asked[0]]} if asked else {})
-
-
-def _words(problem: er.Problem) -> str:
-    return f"{problem.what}; {problem.remedy}" if problem.remedy else problem.what
 
 
 def _value(workflow: Workflow, name: str, form: FormFields) -> str | None:
@@ -215,8 +172,9 @@ def _start_form(form: StartForm) -> Iterator[Markup]:
     yield tag("h1", f"Start {workflow.name}")
     if workflow.description:
         yield tag("p", workflow.description)
-    if form.errors:
-        yield tag("p", _general(form), class_="notice problem", role="alert")
+    if form.problem:
+        lines = [tag("p", each) for each in form.problem.splitlines()]
+        yield tag("div", lines, class_="notice problem", role="alert")
     fields = [
         tag("input", type="hidden", name="target", value=form.target),
         *(_option(form, each) for each in form.options),
@@ -225,19 +183,6 @@ def _start_form(form: StartForm) -> Iterator[Markup]:
         tag("div", tag("button", "Start", class_="yes"), class_="actions"),
     ]
     yield tag("form", fields, method="post", action="/workflows/start", class_="card")
-
-
-def _general(form: StartForm) -> Content:
-    """Returns what belongs to no field, or which fields need a correction, as links to them."""
-    if general := form.errors.get("", ""):
-        return general
-    count = len(form.errors)
-    links: list[Content] = ["Nothing was started. "]
-    links.append("Correct this field: " if count == 1 else f"Correct these {count} fields: ")
-    for number, name in enumerate(form.errors):
-        words = _label(name.removeprefix(PARAM).removeprefix(OPTION))
-        links += [", " if number else "", tag("a", words, href=f"#{name}")]
-    return links
 
 
 def _option(form: StartForm, option: NotationOption) -> Markup:
@@ -259,16 +204,10 @@ def _param(form: StartForm, key: str) -> Markup:
         return _select(form, name, param, hint)
     if param.type is bool:
         return _check(form, name, _label(param.name), param.arg.description, default=bool(default))
-    domain = param.domain()
     limits: dict[str, Any] = {}
     if param.type in (int, float):
-        low, high = (
-            (domain.lo, domain.hi)
-            if isinstance(domain, BoundedInt)
-            else (param.arg.min, param.arg.max)
-        )
-        limits = {"type": "number", "min": low, "max": high,
-                  "step": 1 if param.type is int else "any"}  # fmt: skip
+        step = 1 if param.type is int else "any"
+        limits = {"type": "number", "min": param.arg.min, "max": param.arg.max, "step": step}
     if param.type in (list, tuple):
         hint = "; ".join(filter(None, [hint, "several values with commas between them"]))
     label = _label(param.name)
@@ -287,13 +226,13 @@ def _text(
     form: StartForm, name: str, label: str, hint: str = "", default: str = "", **attributes: Any
 ) -> Markup:
     value = form.values.get(name, default)
-    common = {"name": name, "id": name, **_problem(form, name), **attributes}
+    common = {"name": name, "id": name, **attributes}
     long = "type" not in attributes and ("\n" in value or len(value) > LONG_TEXT)
     entry = (
         tag("textarea", "\n", value, rows=6, **common) if long
         else tag("input", value=value, **common)
     )  # fmt: skip
-    return _field(form, name, label, hint, entry)
+    return _field(name, label, hint, entry)
 
 
 def _select(form: StartForm, name: str, param: Param, hint: str) -> Markup:
@@ -304,9 +243,8 @@ def _select(form: StartForm, name: str, param: Param, hint: str) -> Markup:
         tag("option", str(each), value=str(each), selected=str(each) == chosen)
         for each in param.arg.choices or ()
     ]
-    entry = tag("select", empty, options, name=name, id=name, required=param.required,
-                **_problem(form, name))  # fmt: skip
-    return _field(form, name, _label(param.name), hint, entry)
+    entry = tag("select", empty, options, name=name, id=name, required=param.required)
+    return _field(name, _label(param.name), hint, entry)
 
 
 def _check(form: StartForm, name: str, label: str, hint: str, *, default: bool) -> Markup:
@@ -316,17 +254,6 @@ def _check(form: StartForm, name: str, label: str, hint: str, *, default: bool) 
     return tag("label", box, words, class_="choice", for_=name)
 
 
-def _field(form: StartForm, name: str, label: str, hint: str, entry: Markup) -> Markup:
-    words: list[Content] = [label]
-    if hint:
-        words.append(tag("span", f" {hint}", class_="small soft"))
-    error = form.errors.get(name)
-    note = tag("p", error, class_="error", id=f"{name}-error") if error else None
-    return tag("div", tag("label", words, for_=name), entry, note, class_="field")
-
-
-def _problem(form: StartForm, name: str) -> dict[str, Any]:
-    """Returns the attributes that tie a field to what is wrong with it."""
-    if name not in form.errors:
-        return {}
-    return {"aria_invalid": "true", "aria_describedby": f"{name}-error"}
+def _field(name: str, label: str, hint: str, entry: Markup) -> Markup:
+    about = tag("span", f" {hint}", class_="small soft") if hint else None
+    return tag("div", tag("label", label, about, for_=name), entry, class_="field")

@@ -13,7 +13,7 @@ import pytest
 from signoff.app.runs.history import FollowedRuns
 from signoff.app.settings.project import Project
 from signoff.core.requests import Approval
-from signoff.surfaces.mcp.replies import part_of_run
+from signoff.surfaces.mcp.tools import part_of_run
 from signoff.surfaces.web.access import Access, AccessScope
 from signoff.surfaces.web.server import PageApp
 from signoff.surfaces.web.views.request import RequestPage, request_page

@@ -15,7 +15,7 @@ from signoff.core.errors import UsageError
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.runtime.store_port import InboxItem, JournalRow, RunId, RunRow
-from signoff.surfaces.mcp.replies import LONGEST_SHOWN, Part, news_reply, part_of_run
+from signoff.surfaces.mcp.tools import LONGEST_SHOWN, Part, news_reply, part_of_run
 from tests.unit.surfaces.mcp.review_server import ReviewServer
 from tests.unit.surfaces.mcp.test_server import CHARACTERS_PER_TOKEN, on_the_wire, tools_of
 

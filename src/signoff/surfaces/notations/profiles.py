@@ -1,12 +1,11 @@
 """The commands of profiles: `signoff profile`.
 
-They are shortcuts for the general commands: each does what `run`, `approve`, `reject`, `cancel` and
-`show` do, with the latest session where none is named.
+They are shortcuts for the general commands: each does what `run`, `approve`, `reject` and `show`
+do, with the latest session where none is named.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,57 +14,29 @@ from typing import Any, TypeVar
 import click
 
 from signoff.app.people.answering import AnswerInput, decide, find_item
-from signoff.app.runs.runs import cancel as cancel_run
-from signoff.app.runs.runs import catch_up
 from signoff.app.runs.show import show as details_of
 from signoff.app.runs.start import plan
 from signoff.app.settings.agents import refuse_not_ready
-from signoff.app.settings.home import expected_home
 from signoff.app.settings.project import Project
-from signoff.app.settings.settings import Settings, load_settings
 from signoff.app.settings.trust import context_here
-from signoff.core.errors import NotTrusted, SignoffError, UnknownName, UsageError
-from signoff.core.outcome import Status
+from signoff.core.errors import NotTrusted, UsageError
 from signoff.core.remedies import Resume, ShowRun
 from signoff.core.requests import ItemState
-from signoff.notation import CompileContext
 from signoff.profiles import factories
-from signoff.profiles.compile import DEFAULT_PROVIDER, StandardsSource, unknown_profiles
 from signoff.profiles.profile_notation import NOTATION
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import ROLES
-from signoff.profiles.settings import STAGES, ProfilesSection, agent_name
+from signoff.profiles.settings import STAGES, ProfilesSection
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 from signoff.profiles.view import position
 from signoff.runtime.store_port import RunRow
-from signoff.surfaces.cli import exits
+from signoff.surfaces.cli import options as cli
 from signoff.surfaces.cli.driving import drive_new, drive_resume, finish
-from signoff.surfaces.cli.options import (
-    CliCommand,
-    Group,
-    complete_run,
-    declared_options,
-    inputs,
-    limit_settings,
-    open_here,
-    output_options,
-    progress_options,
-    project_dir_option,
-    set_up_logging,
-)
 from signoff.surfaces.cli.output import DisplayOptions, Output
 
-# `signoff profile list`, `show`, `providers` and `validate`: what there is to use.
 
-
-def settings_here() -> Settings:
-    """Returns the settings of the project around the current folder."""
-    return load_settings(expected_home(Path.cwd(), os.environ), os.environ)
-
-
-@click.command("list", cls=CliCommand)
-@project_dir_option
-@output_options
+@cli.command("list")
+@cli.project_dir_option
 def list_profiles(out: Output) -> None:
     """List profiles.
 
@@ -84,9 +55,6 @@ def list_profiles(out: Output) -> None:
         }
         for each in factories.all_profiles(context_here())
     ]
-    if out.as_json:
-        out.json(listed)
-        return
     rows = [
         (
             each["name"],
@@ -95,13 +63,12 @@ def list_profiles(out: Output) -> None:
         )
         for each in listed
     ]
-    out.table(("PROFILE", "FROM", "DESCRIPTION"), rows, spare=("FROM",))
+    out.listing(listed, ("PROFILE", "FROM", "DESCRIPTION"), rows, spare=("FROM",))
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @click.argument("name", metavar="NAME")
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def show(name: str, out: Output) -> None:
     """Show what a profile needs.
 
@@ -162,164 +129,6 @@ def _is_required(field: Mapping[str, Any]) -> bool:
     return bool(field.get("required")) and "default" not in field
 
 
-@click.command(cls=CliCommand)
-@click.argument("name", required=False, metavar="[NAME]")
-@project_dir_option
-@output_options
-def providers(name: str | None, out: Output) -> None:
-    """List providers and approvers.
-
-    These are the agents, and what profiles and programs register. Every agent can respond, and
-    can approve as a judge.
-    """
-    listed = list(_providers())
-    if name is not None:
-        known = [each["name"] for each in listed]
-        listed = [each for each in listed if each["name"] == name]
-        if not listed:
-            raise UnknownName("provider", name, known)
-    if out.as_json:
-        out.json(listed)
-        return
-    rows = [(each["name"], each["kind"], each["description"]) for each in listed]
-    out.table(("PROVIDER", "FOR", "DESCRIPTION"), rows)
-
-
-def _providers() -> Iterator[dict[str, Any]]:
-    from signoff.agents.kinds import MANUAL
-    from signoff.app.settings.agents import known_agents
-
-    factories.load_profiles(context_here())
-    agents = known_agents(settings_here().agents)
-    approvers = sorted(set(factories.ApprovalProviderFactory.keys()) - set(agents))
-    for name, agent in agents.items():
-        model = f", model {agent.options['model']}" if agent.options.get("model") else ""
-        kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
-        kind = "a human" if agent.kind == MANUAL else kind
-        yield {"name": name, "kind": "responses, approval", "description": f"{kind}{model}"}
-    for factory, keys, kind in (
-        (
-            factories.AIProviderFactory,
-            factories.AIProviderFactory.registered(),
-            "responses, approval",
-        ),
-        (factories.ApprovalProviderFactory, approvers, "approval"),
-        (
-            factories.StandardsProviderFactory,
-            factories.StandardsProviderFactory.keys(),
-            "standards",
-        ),
-    ):
-        for key in keys:
-            description = getattr(factory.get_class(key), "description", "")
-            yield {"name": key, "kind": kind, "description": description}
-
-
-@click.command(cls=CliCommand)
-@click.argument("what", type=click.Choice(["ai", "standards", "all"]), metavar="ai|standards|all")
-@click.argument("key", required=False, metavar="[KEY]")
-@click.option("--profile", "profile_name", metavar="NAME",
-              help="Check the standards of this profile; default: of all profiles.")  # fmt: skip
-@project_dir_option
-@output_options
-def validate(what: str, key: str | None, profile_name: str | None, out: Output) -> int:
-    """Check that providers can be used, without calling any.
-
-    `ai` checks who responds, `standards` where the standards come from. Exits with 1 if one of
-    them is not ready. KEY is the name of one provider.
-
-    Examples:
-      signoff profile validate ai claude
-      signoff profile validate standards --profile python-module
-    """
-    context = context_here()
-    factories.load_profiles(context)
-    context.trust("")
-    checks: list[dict[str, Any]] = []
-    if what in ("ai", "all"):
-        checks += _check_ai(settings_here(), key)
-    if what in ("standards", "all"):
-        checks += _check_standards(context, key, profile_name)
-    if out.as_json:
-        out.json(checks)
-    else:
-        rows = [
-            (each["kind"], each["name"], "ready" if each["ready"] else "not ready", each["detail"])
-            for each in checks
-        ]
-        out.table(("FOR", "PROVIDER", "STATE", "DETAILS"), rows)
-    return exits.OK if all(each["ready"] for each in checks) else exits.ERROR
-
-
-def _check_ai(settings: Settings, key: str | None) -> Iterator[dict[str, Any]]:
-    """Checks one provider of responses, or those that the settings name."""
-    from signoff.app.settings.agents import check_agents, known_agents
-
-    registered = factories.AIProviderFactory.registered()
-    agents = known_agents(settings.agents)
-    if key is not None and agent_name(key) not in (*registered, *agents):
-        raise UnknownName("provider", key, [*registered, *agents])
-    section = ProfilesSection.of(settings.sections)
-    used = {section.provider_for(role) for role in ROLES.values()} | {*settings.agents, *registered}
-    names = used if key is None else {agent_name(key)}
-    health = check_agents(settings.agents) if names - set(registered) else {}
-    for name in sorted(names):
-        if name in registered:
-            problem = _registered_problem(name)
-            yield _check("responses", name, not problem, problem or "registered by a program")
-        elif name in health:
-            found = health[name]
-            remedy = "" if found.remedy in found.detail else f"; {found.remedy}"
-            yield _check("responses", name, found.ready, f"{found.detail}{remedy}")
-        else:
-            yield _check("responses", name, name in agents, "a human answers")
-
-
-def _check_standards(
-    context: CompileContext, key: str | None, profile_name: str | None
-) -> Iterator[dict[str, Any]]:
-    """Checks the standards of one profile, or of all profiles that can be used."""
-    if key is not None:
-        factories.StandardsProviderFactory.get_class(key)
-    for problem in unknown_profiles(ProfilesSection.of(context.settings), context):
-        yield _check("standards", "none", False, str(problem))
-    usable = [each.name for each in factories.all_profiles(context) if each.problem is None]
-    for name in [profile_name] if profile_name is not None else usable:
-        check = _standards_check(name, context)
-        if key in (None, check["name"]):
-            yield check
-
-
-def _check(kind: str, name: str, ready: bool, detail: str) -> dict[str, Any]:
-    return {"kind": kind, "name": name, "ready": ready, "detail": detail}
-
-
-def _registered_problem(name: str) -> str:
-    try:
-        factories.AIProviderFactory.create(name).validate()
-    except Exception as error:  # noqa: BLE001  # a provider may raise anything
-        return str(error) or type(error).__name__
-    return ""
-
-
-def _standards_check(profile_name: str, context: CompileContext) -> dict[str, Any]:
-    section = ProfilesSection.of(context.settings)
-    name = section.standards_provider or DEFAULT_PROVIDER
-    try:
-        profile = factories.find_profile(profile_name, context)
-        schema = profile.get_metadata().get("context_schema") or {}
-        values = {key: field.get("default") for key, field in schema.items()}
-        source = StandardsSource.of(profile_name, profile(), section, values)
-        name = source.provider
-        if source.config:
-            source.create(context.root)
-    except SignoffError as error:
-        return _check("standards", name, False, f"{profile_name}: {error}")
-    origin = f" (from {source.setting})" if source.setting else ""
-    what = profile_name if source.config else "no standards"
-    return _check("standards", name, True, f"{what}{origin}")
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 OVERRULING = {
@@ -333,12 +142,12 @@ _adopt_option = click.option(
 )
 
 
-class ProfileGroup(Group):
+class ProfileGroup(cli.Group):
     """A group with the commands that profiles add; they are loaded only when one is needed."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns a command; for one that is not built in, the profiles are loaded."""
-        return super().get_command(ctx, cmd_name) or self._additional(cmd_name).get(cmd_name)
+        return super().get_command(ctx, cmd_name) or self._additional().get(cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
         """Returns the names of all commands, those of profiles last."""
@@ -349,12 +158,11 @@ class ProfileGroup(Group):
             # Help is for everyone, and imports nothing.
             return own
 
-    def _additional(self, wanted: str | None = None) -> Mapping[str, click.Command]:
-        """Returns the commands of profiles; loading stops at the first profile with `wanted`."""
+    def _additional(self) -> Mapping[str, click.Command]:
+        """Returns the commands of profiles."""
         added = click.Group()
-        for _ in factories.profile_commands(context_here(), added):
-            if wanted in added.commands:
-                break
+        # A profile that cannot be loaded is listed with its problem by `profile list`.
+        list(factories.profile_commands(context_here(), added))
         return added.commands
 
 
@@ -379,18 +187,18 @@ def profile() -> None:
 def session_argument(command: F) -> F:
     """Adds the optional name of a session."""
     return click.argument(
-        "session", required=False, metavar="[SESSION]", shell_complete=complete_run
+        "session", required=False, metavar="[SESSION]", shell_complete=cli.complete_run
     )(command)
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @click.argument("name", metavar="NAME")
 @click.option("-c", "--context", "values", multiple=True, metavar="KEY=VALUE",
               help="A value of the profile's context. Repeatable.")  # fmt: skip
 @click.option("--name", "run_name", metavar="NAME", help="A name for the session; must be new.")
-@declared_options(NOTATION.options)
-@project_dir_option
-@progress_options
+@cli.declared_options(NOTATION.options)
+@cli.project_dir_option
+@cli.progress_options
 def init(
     name: str,
     values: tuple[str, ...],
@@ -409,12 +217,12 @@ def init(
       signoff profile init python-module -c module=slugs -c description="..."
       signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
     """
-    params = {key.replace("-", "_"): value for key, value in inputs(values, "-c").items()}
+    params = {key.replace("-", "_"): value for key, value in cli.inputs(values, "-c").items()}
     planned = plan(
         Path.cwd(), os.environ, f"profile:{name}", params,
-        name=run_name, command_line=limit_settings(limits), options=options,
+        name=run_name, command_line=cli.limit_settings(limits), options=options,
     )  # fmt: skip
-    set_up_logging(planned.settings)
+    cli.set_up_logging(planned.settings)
     for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     refuse_not_ready(planned.not_ready())
@@ -422,7 +230,7 @@ def init(
         return drive_new(project, planned, display, params, name=run_name)
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @session_argument
 @click.option("--complete", "command", flag_value=SessionCommand.APPROVE_COMPLETE.value,
               help="Finish the session, whatever the review's verdict is.")  # fmt: skip
@@ -435,8 +243,8 @@ def init(
 @click.option("--hash-prompts/--no-hash-prompts", default=None,
               help="Whether the digests of prompts are recorded, from now on.")  # fmt: skip
 @_adopt_option
-@project_dir_option
-@progress_options
+@cli.project_dir_option
+@cli.progress_options
 def approve(
     session: str | None,
     why: str,
@@ -456,7 +264,7 @@ def approve(
       signoff profile approve first-try --revise --why "the names are unclear"
     """
     chosen = {name: value for name, value in extras.items() if value is not None}
-    with open_here(limits=limits, drives=True) as project:
+    with cli.open_here(limits=limits, drives=True) as project:
         row = find_session(project, session)
         if not project.store.items(row.name, state=(ItemState.ANSWERED,)):
             if project.store.items(row.name):
@@ -467,12 +275,12 @@ def approve(
         return drive_resume(project, display, project.run(row.name), adopt=adopt)
 
 
-@click.command(cls=CliCommand)
+@click.command(cls=cli.CliCommand)
 @session_argument
 @click.option("-f", "--feedback", required=True, metavar="TEXT", help="What has to change.")
 @_adopt_option
-@project_dir_option
-@progress_options
+@cli.project_dir_option
+@cli.progress_options
 def reject(
     session: str | None, feedback: str, adopt: bool, limits: dict[str, str], display: DisplayOptions
 ) -> int:
@@ -487,36 +295,15 @@ def reject(
     """
     if not feedback.strip():
         raise UsageError("the feedback is empty; write what has to change: -f TEXT")
-    with open_here(limits=limits, drives=True) as project:
+    with cli.open_here(limits=limits, drives=True) as project:
         row = find_session(project, session)
         _decide(project, row, AnswerInput(None, feedback), yes=False)
         return drive_resume(project, display, project.run(row.name), adopt=adopt)
 
 
-@click.command(cls=CliCommand)
+@cli.command()
 @session_argument
-@click.option("--why", default="", help="The reason, which is recorded.")
-@project_dir_option
-@output_options
-def cancel(session: str | None, why: str, out: Output) -> int:
-    """Cancel a session; its files stay.
-
-    Does what `signoff cancel SESSION` does. SESSION is the latest one by default.
-
-    Examples:
-      signoff profile cancel first-try --why "wrong table"
-    """
-    with open_here() as project:
-        name, ended = asyncio.run(cancel_run(project, find_session(project, session).name, why))
-        catch_up(project, name, out.warn)
-        finish(details_of(project, name), out)
-    return exits.OK if ended is Status.CANCELLED else exits.ERROR
-
-
-@click.command(cls=CliCommand)
-@session_argument
-@project_dir_option
-@output_options
+@cli.project_dir_option
 def status(session: str | None, out: Output) -> None:
     """Show where a session is and what it waits for.
 
@@ -527,7 +314,7 @@ def status(session: str | None, out: Output) -> None:
       signoff profile status
       signoff profile status first-try --json
     """
-    with open_here() as project:
+    with cli.open_here() as project:
         finish(details_of(project, find_session(project, session).name), out)
 
 
@@ -573,7 +360,5 @@ def _decide(project: Project, row: RunRow, answer: AnswerInput, *, yes: bool) ->
     decide(project, find_item(project, row.name).id, answer, yes=yes)
 
 
-for command in (
-    list_profiles, show, init, approve, reject, status, cancel, providers, validate
-):  # fmt: skip
+for command in (list_profiles, show, init, approve, reject, status):
     profile.add_command(command)

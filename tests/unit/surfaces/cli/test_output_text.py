@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from signoff.surfaces.cli.text import clean, moment, wrapped
+from signoff.surfaces.cli.output import clean, moment, wrapped
 
 
 @pytest.mark.parametrize(
