@@ -8,6 +8,7 @@ at the same time.
 
 from __future__ import annotations
 
+import base64
 import difflib
 import math
 import os
@@ -21,7 +22,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from signoff.core.errors import AgentBadRequest
+from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentBadRequest, AgentRefused, UnsafePath
 from signoff.documents.home_folder import VARIABLE, find_home_folder
 from signoff.documents.regular_files import read_regular
 from signoff.runtime.paths import safe_path
@@ -226,6 +228,52 @@ def _find_project(workspace: Path) -> Path | None:
     if homes or (workspace / ".git").exists():
         return homes[0] if homes else None
     return next((folder for folder in workspace.parents if (folder / ".git").exists()), None)
+
+
+Contents = Mapping[str, str | Mapping[str, str] | None]
+"""By path within the workspace; `{"base64": ...}` is a binary file."""
+
+
+def apply_edits(files: Contents, request: AgentRequest) -> dict[str, str]:
+    """Edits files as an agent would and returns the diffs; refuses paths outside the workspace."""
+    if not files:
+        return {}
+    if not request.edit or request.workspace is None:
+        raise AgentRefused("the answer edits files, and the request does not allow it")
+    folder = Path(request.workspace)
+    # All paths are checked before the first file is written, so a refused edit leaves nothing
+    # behind.
+    try:
+        paths = {name: safe_path(folder, name) for name in files}
+    except UnsafePath as error:
+        raise AgentRefused(f"the edit leaves the workspace: {error}") from error
+    before = take_snapshot(folder)
+    for name, content in files.items():
+        _write(paths[name], content)
+    return changes_since(before).inside
+
+
+def edited_files(before: Snapshot) -> dict[str, str | dict[str, str] | None]:
+    """Returns the contents of the files that changed since a snapshot; None for a deleted one."""
+    changed = changes_since(before).inside
+    return {name: _read(before.workspace / name) for name in changed}
+
+
+def _write(path: Path, content: str | Mapping[str, str] | None) -> None:
+    if content is None:
+        path.unlink(missing_ok=True)
+        return
+    data = content.encode() if isinstance(content, str) else base64.b64decode(content["base64"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _read(path: Path) -> str | dict[str, str] | None:
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    text = text_of(data)
+    return {"base64": base64.b64encode(data).decode("ascii")} if text is None else text
 
 
 LINKED = frozenset({".venv", "venv", "node_modules"})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.answer_file import read_entries
+from signoff.agents.scripted import read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.errors import (
     AgentAuth,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.agents.answer_file import Mode, format_entry, read_entries
+from signoff.agents.scripted import Mode, format_entry, read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.errors import (
     AgentBadOutput,
