@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ _NOT_OFFERED = re.compile(r"No such tool available: (\w+)")
 _LOGIN = "run `claude` and then /login, or set ANTHROPIC_API_KEY"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClaudeAgent(HeadlessAgent):
     """Answers with the `claude` program."""
 
@@ -71,19 +73,15 @@ class ClaudeAgent(HeadlessAgent):
     address_variable = "ANTHROPIC_BASE_URL"
     bundled = BUNDLED["claude"]
 
-    def __init__(
-        self, *, setting_sources: str = "user", allow: Sequence[str] = (), **common: Any
-    ) -> None:
-        """Takes the common options, the settings files to read and additional permissions.
+    setting_sources: str = "user"
+    """The settings files that claude reads. A project's own are not read by default: an earlier
+    edit of that project could have written permissions into them."""
+    allow: Sequence[str] = ()
+    """Additional permissions, as rules such as `Bash(pytest *)`."""
 
-        A project's own settings are not read by default: an earlier edit of that project
-        could have written permissions into them. `allow` holds rules such as
-        `Bash(pytest *)`.
-        """
-        super().__init__(**common)
-        self._sources = setting_sources
-        self._allow = tuple(allow)
-        for rule in allow:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for rule in self.allow:
             if not re.fullmatch(r"\w+\(.+\)", rule):
                 raise ConfigError(
                     f"claude: the rule {rule!r} in allow is unlimited; limit it, as in "
@@ -105,10 +103,10 @@ class ClaudeAgent(HeadlessAgent):
         tools = [
             *(_READ_TOOLS if request.workspace else ()),
             *(_EDIT_TOOLS if request.edit else ()),
-            *(rule.partition("(")[0] for rule in self._allow),
+            *(rule.partition("(")[0] for rule in self.allow),
         ]
         argv += ["--tools", ",".join(dict.fromkeys(tools))]
-        for rule in self._allow:
+        for rule in self.allow:
             argv += ["--allowedTools", rule]
         if request.edit:
             argv += ["--permission-mode", "acceptEdits"]
@@ -116,10 +114,10 @@ class ClaudeAgent(HeadlessAgent):
             # Sessions are stored per folder, and this folder is deleted after the call.
             argv += ["--no-session-persistence"]
         # Servers in the user's own configuration would bring tools that no rule of ours knows.
-        argv += ["--setting-sources", self._sources, "--strict-mcp-config"]
-        return [*argv, *self._options.args]
+        argv += ["--setting-sources", self.setting_sources, "--strict-mcp-config"]
+        return [*argv, *self.args]
 
-    def prompt(self, request: AgentRequest) -> str:
+    def input_text(self, request: AgentRequest) -> str:
         """Returns the prompt, with the schema when it is too long for an argument."""
         schema = None if _fits_argument(request.schema) else request.schema
         return with_schema(request.prompt, schema)
@@ -131,8 +129,8 @@ class ClaudeAgent(HeadlessAgent):
             "DISABLE_TELEMETRY": "1",
             "DISABLE_ERROR_REPORTING": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": str(self._options.vendor_retries),
-            "API_TIMEOUT_MS": str(int(self._options.timeout * 1000)),
+            "CLAUDE_CODE_MAX_RETRIES": str(self.vendor_retries),
+            "API_TIMEOUT_MS": str(int(self.timeout * 1000)),
         }
 
     async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ _REJECTED = re.compile(r"(patch rejected: .+|reject command.+)")
 _UNREACHABLE = re.compile(r"waiting for network|connection failed", re.IGNORECASE)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CodexAgent(HeadlessAgent):
     """Answers with the `codex` program."""
 
@@ -59,17 +61,17 @@ class CodexAgent(HeadlessAgent):
             # Without these the sandbox also allows writing to every temporary folder.
             argv += ["-c", "sandbox_workspace_write.exclude_slash_tmp=true"]
             argv += ["-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"]
-        if self._options.base_url:
+        if self.base_url:
             provider = f"model_providers.signoff={self._provider()}"
             argv += ["-c", 'model_provider="signoff"', "-c", provider]
         # The dash makes it read the prompt from standard input: every user of the machine can read
         # its arguments.
-        return [*argv, *self._options.args, "-"]
+        return [*argv, *self.args, "-"]
 
-    def prompt(self, request: AgentRequest) -> str:
+    def input_text(self, request: AgentRequest) -> str:
         """Returns the prompt, with the schema when the vendor would refuse it as an option."""
         schema = None if is_strict(request.schema) else request.schema
-        return with_schema(super().prompt(request), schema)
+        return with_schema(super().input_text(request), schema)
 
     def variables(self) -> dict[str, str]:
         """Enables the log of rejections, the only place where they appear."""
@@ -77,7 +79,7 @@ class CodexAgent(HeadlessAgent):
 
     async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
         """Asks the program, unless a key or another server makes a login unnecessary."""
-        if self._options.base_url or any(environment.get(key) for key in self.key_variables):
+        if self.base_url or any(environment.get(key) for key in self.key_variables):
             return True
         code, output = await probe([program, "login", "status"], environment)
         # Any other failure of this command says nothing about the login.
@@ -85,15 +87,15 @@ class CodexAgent(HeadlessAgent):
 
     def reader(self) -> CodexReader:
         """Returns a reader for its events."""
-        return CodexReader(self._options.vendor_retries)
+        return CodexReader(self.vendor_retries)
 
     def _provider(self) -> str:
         """Returns the inline TOML table that describes the configured server."""
-        fields = {"name": "signoff", "base_url": self._options.base_url, "wire_api": "responses"}
-        if self._options.key_env is not None:
+        fields = {"name": "signoff", "base_url": self.base_url, "wire_api": "responses"}
+        if self.key_env is not None:
             fields["env_key"] = self.key_variables[0]
         limits = ("request_max_retries", "stream_max_retries")
-        retries = dict.fromkeys(limits, self._options.vendor_retries)
+        retries = dict.fromkeys(limits, self.vendor_retries)
         items = [f"{name}={json.dumps(value)}" for name, value in {**fields, **retries}.items()]
         return "{" + ",".join(items) + "}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,6 +39,7 @@ _DENIED = re.compile(
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GeminiAgent(HeadlessAgent):
     """Answers with the `gemini` program."""
 
@@ -66,32 +68,32 @@ class GeminiAgent(HeadlessAgent):
         42: 400,
     }
 
-    def __init__(self, *, trust_workspace: bool = False, **common: Any) -> None:
-        """Takes the common options, and whether a workspace may bring its own settings."""
-        super().__init__(**common)
-        self._trust = trust_workspace
+    trust_workspace: bool = False
+    """Whether a workspace may bring its own settings."""
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments of one call."""
         folder = Path(request.workspace or scratch).expanduser()
-        if not self._trust and (folder / ".gemini").exists():
+        if not self.trust_workspace and (folder / ".gemini").exists():
             # These settings can start programs, and an earlier edit may have written them.
             raise AgentBadRequest(
                 f"{request.workspace} has its own gemini settings (.gemini); to allow them, set "
                 "trust_workspace: true in the settings"
             )
-        streamed = len(self.prompt(request).encode("utf-8", "replace")) <= MAX_STREAMED_PROMPT_BYTES
+        streamed = (
+            len(self.input_text(request).encode("utf-8", "replace")) <= MAX_STREAMED_PROMPT_BYTES
+        )
         argv = ["--output-format", "stream-json" if streamed else "json"]
         # Trust in the folder is decided above; the program's own question would wait for a
         # keyboard.
         argv += ["--model", request.model or DEFAULT_MODEL, "--skip-trust"]
         if request.edit:
             argv += ["--approval-mode", "auto_edit"]
-        return [*argv, *self._options.args]
+        return [*argv, *self.args]
 
-    def prompt(self, request: AgentRequest) -> str:
+    def input_text(self, request: AgentRequest) -> str:
         """Returns the prompt with the schema, since the program has no option for it."""
-        return with_schema(super().prompt(request), request.schema)
+        return with_schema(super().input_text(request), request.schema)
 
     def variables(self) -> dict[str, str]:
         """Keeps the program from starting itself a second time.
@@ -112,7 +114,7 @@ class GeminiAgent(HeadlessAgent):
 
     def reader(self) -> GeminiReader:
         """Returns a reader for its events."""
-        return GeminiReader(self._options.vendor_retries)
+        return GeminiReader(self.vendor_retries)
 
 
 class GeminiReader(OutputReader):

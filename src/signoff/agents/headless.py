@@ -23,7 +23,7 @@ import json
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -206,38 +206,6 @@ PROBE_SECONDS = 60.0
 _VERSION = re.compile(r"\b(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """The options of every program in the settings file."""
-
-    path: str | None = None
-    """Where the program is, if not on PATH."""
-    model: str | None = None
-    timeout: float = TIMEOUT_SECONDS
-    env: Mapping[str, str] | None = None
-    """Variables to set."""
-    pass_env: Sequence[str] = ()
-    """Variables to pass on from this process."""
-    args: Sequence[str] = ()
-    base_url: str | None = None
-    """Another server than the vendor's."""
-    key_env: str | None = None
-    """The variable that holds the key."""
-    vendor_retries: int = VENDOR_RETRIES
-    outside: Literal["refuse", "note"] | None = None
-    """What to do about changes outside the workspace; None depends on the request."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
-            raise ConfigError("args and pass_env must be lists")
-        if self.env is not None and not isinstance(self.env, Mapping):
-            raise ConfigError("env must map variable names to values")
-        if self.outside is not None:
-            one_of("outside", self.outside, ("refuse", "note"))
-        positive_seconds("timeout", self.timeout)
-        whole_number("vendor_retries", self.vendor_retries, minimum=0)
-
-
 @dataclass(frozen=True)
 class Job:
     """One run of a program."""
@@ -315,11 +283,15 @@ def parse_version(text: str) -> tuple[int, ...] | None:
 READ_ONLY = "You can read the files in this folder, but not change any."
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HeadlessAgent(ABC):
-    """A program on this machine that answers prompts; each subclass knows one program."""
+    """A program on this machine that answers prompts; each subclass knows one program.
 
-    name: str
-    capabilities: Capabilities
+    Its fields are the options of the settings. The program is searched on first use.
+    """
+
+    name = ""
+    capabilities = Capabilities()
     login_hint: ClassVar[str]
     """What to do when the program is not logged in."""
     install_hint: ClassVar[str]
@@ -338,13 +310,33 @@ class HeadlessAgent(ABC):
     """The environment variable that points the program at another server."""
     status_by_exit_code: ClassVar[Mapping[int, int]] = {}
     """The HTTP status that an exit code means, for programs that use such codes."""
-    success_codes: Collection[int] = (0,)
 
-    OPTIONS = ProgramOptions
+    path: str | None = None
+    """Where the program is, if not on PATH."""
+    model: str | None = None
+    timeout: float = TIMEOUT_SECONDS
+    env: Mapping[str, str] | None = None
+    """Variables to set."""
+    pass_env: Sequence[str] = ()
+    """Variables to pass on from this process."""
+    args: Sequence[str] = ()
+    base_url: str | None = None
+    """Another server than the vendor's."""
+    key_env: str | None = None
+    """The variable that holds the key."""
+    vendor_retries: int = VENDOR_RETRIES
+    outside: Literal["refuse", "note"] | None = None
+    """What to do about changes outside the workspace; None depends on the request."""
 
-    def __init__(self, **options: Any) -> None:
-        """Takes `ProgramOptions`; the program is searched on first use."""
-        self._options = self.OPTIONS(**options)
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
+            raise ConfigError("args and pass_env must be lists")
+        if self.env is not None and not isinstance(self.env, Mapping):
+            raise ConfigError("env must map variable names to values")
+        if self.outside is not None:
+            one_of("outside", self.outside, ("refuse", "note"))
+        positive_seconds("timeout", self.timeout)
+        whole_number("vendor_retries", self.vendor_retries, minimum=0)
 
     @abstractmethod
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
@@ -354,7 +346,11 @@ class HeadlessAgent(ABC):
         """Returns a new reader for the program's output."""
         return OutputReader()
 
-    def prompt(self, request: AgentRequest) -> str:
+    def has_succeeded(self, exit_code: int) -> bool:
+        """Returns whether an exit code is that of a success."""
+        return exit_code == 0
+
+    def input_text(self, request: AgentRequest) -> str:
         """Returns what goes to standard input."""
         # A denied edit counts as work that is missing, so the program should not try one.
         note = READ_ONLY if request.workspace is not None and not request.edit else None
@@ -376,7 +372,7 @@ class HeadlessAgent(ABC):
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Runs the program once and returns its answer."""
-        request = replace(request, model=request.model or self._options.model)
+        request = replace(request, model=request.model or self.model)
         for option in request.options:
             call.emit(f"{self.name} has no option {option!r}; ignoring it\n")
         with scratch_folder() as scratch:
@@ -432,7 +428,7 @@ class HeadlessAgent(ABC):
         return f"{install_command(self.extra)}, or {self.install_hint}"
 
     def _find_program(self) -> str:
-        program = find_program(self.name, self._options.path, self.bundled)
+        program = find_program(self.name, self.path, self.bundled)
         if program is None:
             raise AgentBadRequest(f"{self.name} is not installed: {self._install_hint}")
         return program
@@ -442,26 +438,25 @@ class HeadlessAgent(ABC):
         folder = _working_folder(request, scratch)
         environment = self._environment({"TMPDIR": str(scratch)})
         argv = [program, *map(str, self.arguments(request, scratch))]
-        prompt = replace_lone_surrogates(self.prompt(request))
-        return Job(argv, str(folder), environment, self._options.timeout, prompt)
+        prompt = replace_lone_surrogates(self.input_text(request))
+        return Job(argv, str(folder), environment, self.timeout, prompt)
 
     def _environment(self, fixed: Mapping[str, str]) -> dict[str, str]:
         """Returns the program's environment, with the vendor's keys only for the vendor's server.
 
         Another server gets a key only when `key_env` names the variable that holds it.
         """
-        options = self._options
         # The user's `env:` comes last and wins: it may point the program at another server on
         # purpose, and then the vendor's keys are left out below.
-        own = {str(name): str(value) for name, value in (options.env or {}).items()}
-        names = {*self.setting_variables, *options.pass_env}
+        own = {str(name): str(value) for name, value in (self.env or {}).items()}
+        names = {*self.setting_variables, *self.pass_env}
         fixed = {**fixed, **self.variables()}
-        if options.base_url is not None and self.address_variable:
-            fixed[self.address_variable] = options.base_url
-        key = read_key(options.key_env)
+        if self.base_url is not None and self.address_variable:
+            fixed[self.address_variable] = self.base_url
+        key = read_key(self.key_env)
         if key is not None:
             fixed[self.key_variables[0]] = key
-        elif options.base_url is None and self.address_variable not in own:
+        elif self.base_url is None and self.address_variable not in own:
             names.update(self.key_variables)
         return program_environment(names, {**fixed, **own})
 
@@ -480,7 +475,7 @@ class HeadlessAgent(ABC):
             output.close()
             if reader.recognized:
                 reply = reader.reply
-            elif result.code in self.success_codes:
+            elif self.has_succeeded(result.code):
                 reply = self.plain_reply(job, output)
             else:
                 reply = ProgramReply()  # the exit code decides what this means
@@ -512,7 +507,7 @@ class HeadlessAgent(ABC):
             return reply.fault
         if reply.denied:
             return AgentRefused(self._describe_denials(request, reply.denied))
-        if result.code not in self.success_codes:
+        if not self.has_succeeded(result.code):
             return await self._exit_error(job, output, result)
         if not reply.complete:
             return AgentTransient(f"{self.name} ended before its result")
@@ -554,7 +549,7 @@ class HeadlessAgent(ABC):
         if not changes.outside:
             return replace(reply, files=files)
         # The result of a working copy is complete, whatever else changed meanwhile.
-        if (self._options.outside or ("note" if copied else "refuse")) == "refuse":
+        if (self.outside or ("note" if copied else "refuse")) == "refuse":
             listed = ", ".join(changes.outside[:5])
             more = f" and {len(changes.outside) - 5} more" if len(changes.outside) > 5 else ""
             message = (

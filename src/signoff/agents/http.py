@@ -165,13 +165,14 @@ HEALTH_SECONDS = 5.0
 """How long a check of a server's health or models may take."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HttpModel(ABC):
-    """A model on a server."""
+    """A model on a server; its fields are the options of the settings."""
 
-    capabilities: Capabilities
+    capabilities = Capabilities()
     kind: ClassVar[str]
     """The kind of agent; also the name of the extra and of the client's package."""
-    label: str
+    label = ""
     """Its name in messages."""
     vendor_address: ClassVar[str]
     vendor_key_env: ClassVar[str | None]
@@ -179,24 +180,21 @@ class HttpModel(ABC):
     reserved_options: ClassVar[frozenset[str]]
     """Options that signoff sets itself."""
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        base_url: str | None = None,
-        key_env: str | None = None,
-        timeout: float = 600.0,
-        connect_timeout: float = 10.0,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._model = model
-        address = None if base_url is None else parse_base_url(base_url)
+    model: str | None = None
+    base_url: str | None = None
+    """Another address than the vendor's."""
+    key_env: str | None = None
+    timeout: float = 600.0
+    connect_timeout: float = 10.0
+    options: Mapping[str, Any] | None = None
+    """Sent with every call."""
+
+    def __post_init__(self) -> None:
+        address = None if self.base_url is None else parse_base_url(self.base_url)
         is_vendor = self.vendor_key_env is not None and address == self.vendor_address
-        self._base_url = None if is_vendor else address
-        self._key_env = key_env
-        self._timeout = positive_seconds("timeout", timeout)
-        self._connect_timeout = positive_seconds("connect_timeout", connect_timeout)
-        self._options = dict(options or {})
+        self.base_url = None if is_vendor else address
+        self.timeout = positive_seconds("timeout", self.timeout)
+        self.connect_timeout = positive_seconds("connect_timeout", self.connect_timeout)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Returns the answer; raises an `AgentError` when there is none."""
@@ -204,7 +202,7 @@ class HttpModel(ABC):
         model, prepared = self._prepare(request)
         server = self._server()
         try:
-            async with self._converting_errors(server, self._timeout):
+            async with self._converting_errors(server, self.timeout):
                 answer = await self._answer(server, model, prepared, call)
         except AgentBadRequest as error:
             if error.status != HTTPStatus.NOT_FOUND:
@@ -246,7 +244,7 @@ class HttpModel(ABC):
 
     def _no_model_set(self) -> Health | None:
         """Returns what is missing if each call would have to name a model; None if nothing is."""
-        if self._model is not None or self.capabilities.model_choice is not ModelChoice.REQUIRED:
+        if self.model is not None or self.capabilities.model_choice is not ModelChoice.REQUIRED:
             return None
         found = "key found, " if self._key_variable else ""
         return Health(False, f"{found}no model set", "set `model:` for this agent")
@@ -293,7 +291,7 @@ class HttpModel(ABC):
 
     @property
     def _address(self) -> str:
-        return self._base_url or self.vendor_address
+        return self.base_url or self.vendor_address
 
     @property
     def _key_hint(self) -> str:
@@ -305,24 +303,24 @@ class HttpModel(ABC):
     @property
     def _key_variable(self) -> str | None:
         # The vendor's key is for the vendor only; another server gets a key only by key_env.
-        return self._key_env or (self.vendor_key_env if self._base_url is None else None)
+        return self.key_env or (self.vendor_key_env if self.base_url is None else None)
 
     def _server(self) -> Server:
         return Server(
             address=self._address,
             key=read_key(self._key_variable),
-            is_vendor=self._base_url is None and self.vendor_key_env is not None,
-            timeout=self._timeout,
-            connect_timeout=self._connect_timeout,
+            is_vendor=self.base_url is None and self.vendor_key_env is not None,
+            timeout=self.timeout,
+            connect_timeout=self.connect_timeout,
         )
 
     def _prepare(self, request: AgentRequest) -> tuple[str, AgentRequest]:
         """Returns the model, and the request with the options of the settings."""
         refuse_edits(request, self.label)
-        model = request.model or self._model
+        model = request.model or self.model
         if not model:
             raise AgentBadRequest(f"{self.label} needs a model: set `model:` for this agent")
-        options = {**self._options, **request.options}
+        options = {**(self.options or {}), **request.options}
         reserved = sorted(self.reserved_options & set(options))
         if reserved:
             raise AgentBadRequest(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -53,6 +53,7 @@ _REQUEST_OPTIONS = frozenset({"think", "keep_alive"})
 """Options of the request itself; all others belong to the model."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OllamaModel(HttpModel):
     """A model behind /api/chat."""
 
@@ -73,11 +74,13 @@ class OllamaModel(HttpModel):
     vendor_key_env = None
     reserved_options = frozenset({"model", "messages", "stream", "format", "tools"})
 
-    def __init__(self, *, num_ctx: int = 8192, **common: Any) -> None:
-        """Takes the common options, and the size of the context window in tokens."""
-        super().__init__(**common)
-        self._base_url = self._base_url and _native(self._base_url)
-        self._num_ctx = whole_number("num_ctx", num_ctx)
+    num_ctx: int = 8192
+    """The size of the context window in tokens."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.base_url = self.base_url and _native(self.base_url)
+        whole_number("num_ctx", self.num_ctx)
         self._model_windows: dict[tuple[str, str], int | None] = {}
         """The largest window of each model, by server and model, as far as it is known."""
 
@@ -86,7 +89,7 @@ class OllamaModel(HttpModel):
         options = dict(request.options)
         base_url = options.pop(BASE_URL, None)
         if base_url is None:
-            if not (request.model or self._model):
+            if not (request.model or self.model):
                 request = replace(request, model=await self._only_model())
             return await super().ask(request, call)
         return await self._at(str(base_url)).ask(replace(request, options=options), call)
@@ -111,14 +114,14 @@ class OllamaModel(HttpModel):
         # The key belongs to the server in the settings. A request may come from someone else's
         # workflow and name any server.
         other = copy(self)
-        other._base_url, other._key_env = address, None
+        other.base_url, other.key_env = address, None
         return other
 
     async def _answer(
         self, server: Server, model: str, request: AgentRequest, call: Call
     ) -> ModelAnswer:
         client = _client(server)
-        options = {"num_ctx": self._num_ctx, **request.options}
+        options = {"num_ctx": self.num_ctx, **request.options}
         num_ctx = token_count(options["num_ctx"])
         if num_ctx is None:
             raise AgentBadRequest(f"num_ctx must be a number of tokens, not {options['num_ctx']!r}")
@@ -147,10 +150,10 @@ class OllamaModel(HttpModel):
 
     @property
     def _address(self) -> str:
-        return self._base_url or parse_ollama_host(os.environ.get("OLLAMA_HOST", ""))
+        return self.base_url or parse_ollama_host(os.environ.get("OLLAMA_HOST", ""))
 
     def _is_absent(self, error: AgentError) -> bool:
-        named = self._base_url or os.environ.get("OLLAMA_HOST")
+        named = self.base_url or os.environ.get("OLLAMA_HOST")
         return not named and isinstance(error, AgentTransient)
 
     def _health_hint(self, error: AgentError) -> str:
@@ -162,7 +165,7 @@ class OllamaModel(HttpModel):
         return [model.model for model in models if model.model]
 
     def _health_with_models(self, names: list[str]) -> Health:
-        model = self._model
+        model = self.model
         if model is None and len(names) != 1:
             return Health(False, f"{self._address}: {_no_model(names)}")
         if model is None:

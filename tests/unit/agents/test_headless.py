@@ -63,7 +63,7 @@ def test_a_program_that_may_only_read_is_told_so(
     path = program(tmp_path / "bin", "codex", "")
     request = AgentRequest("Write notes.md.", workspace=str(workspace), edit=edit)
 
-    assert (READ_ONLY in CodexAgent(path=path).prompt(request)) is noted
+    assert (READ_ONLY in CodexAgent(path=path).input_text(request)) is noted
 
 
 async def test_output_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
