@@ -160,7 +160,7 @@ class ClaudeReader(OutputReader):
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one event and returns the model's text in it."""
         match data.get("type"):
-            case "result" | None if _is_result(data):
+            case "result":
                 self._read_result(data)
             case "stream_event":
                 return self._read_piece(as_dict(data.get("event")))
@@ -240,13 +240,6 @@ class ClaudeReader(OutputReader):
         return failure_error(
             "claude", text or subtype, remedy=_LOGIN, status=number, until=self._until
         )
-
-
-def _is_result(data: Mapping[str, Any]) -> bool:
-    """Whether this is a result, not an answer that happens to be JSON; old ones have no type."""
-    if "type" in data:
-        return bool(data.keys() & {"result", "subtype", "is_error"})
-    return "result" in data and bool(data.keys() & {"is_error", "session_id"})
 
 
 def _fits_argument(schema: Mapping[str, Any] | None) -> bool:

@@ -1,8 +1,7 @@
 """What the agents that are programs share: one call, from request to reply.
 
 A subclass knows how its program is called and how its JSON is read. Success is judged by
-the JSON and by what the program was denied, never by the exit code alone. A program that
-prints no vendor JSON at all and exits with 0 has answered with its plain output.
+the JSON and by what the program was denied, never by the exit code alone.
 
 In edit mode the program may write to the workspace and nowhere else, enforced by its
 vendor's own rules, which are never switched off. Changes there are recorded as diffs. A
@@ -24,6 +23,7 @@ import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -61,8 +61,6 @@ MAX_OUTPUT_BYTES = 64_000_000
 MAX_ERROR_LINE_BYTES = 20_000
 """How much is kept of a line of standard error that does not end."""
 
-_JSON_START = re.compile(r"\s*(?:\{\s*\"|\[\s*[{\"])")
-
 
 class LineSplitter:
     """Splits a byte stream into lines as it arrives; of a long line, the end is kept."""
@@ -91,8 +89,6 @@ class Transcript:
     text = ""
     """The whole output; bytes that are not UTF-8 become replacement characters."""
     is_valid_utf8 = True
-    is_truncated_json = False
-    """Whether it starts as JSON and breaks off; such a document must not pass as text."""
 
     def __init__(
         self, on_object: Callable[[dict[str, Any]], None], on_line: Callable[[str], None]
@@ -120,15 +116,10 @@ class Transcript:
         self.text = self._output.decode("utf-8", "replace")
         # A replacement character does not encode back to the bytes that it replaced.
         self.is_valid_utf8 = self.text.encode() == self._output
-        body = self.text.strip()
-        if not _JSON_START.match(body):
+        if self._objects:
             return
-        try:
-            document, end = json.JSONDecoder().raw_decode(body)
-        except ValueError:
-            self.is_truncated_json = True
-            return
-        if not self._objects and end == len(body):
+        with suppress(ValueError):
+            document = json.loads(self.text)
             for part in document if isinstance(document, list) else [document]:
                 if isinstance(part, dict):
                     self._on_object(part)
@@ -365,10 +356,10 @@ class HeadlessAgent(ABC):
         return None
 
     def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # for subclasses
-        """Returns the plain output of a program that printed no vendor JSON at all."""
-        if output.is_truncated_json:
-            raise AgentBadOutput(f"{self.name} printed half a JSON document")
-        return ProgramReply(output.text.strip("\n"))
+        """Returns the answer of a program that printed no vendor JSON at all, if it may do so."""
+        raise AgentBadOutput(
+            f"{self.name} printed none of the events that it was asked for: {output.text:.200}"
+        )
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Runs the program once and returns its answer."""
