@@ -197,10 +197,15 @@ READERS = {"auto": _from_output, "json": _from_json, "lines": _from_lines, "exit
 
 
 def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
-    if isinstance(finding, str):
-        fields = _from_line(finding, source)
-    else:
-        fields = _from_mapping(finding, number, source)
+    fields = _from_line(finding) if isinstance(finding, str) else _from_mapping(finding, number)
+    # Elsewhere nobody knows the temporary file with the text.
+    file, line = str(fields.get("file") or ""), fields.get("line")
+    is_ours = not file or file in source.artifact_names
+    location = fields.get("location")
+    if not location and line:
+        location = f"line {line}" if is_ours else f"{file}:{line}"
+    own_line = line if is_ours and isinstance(line, int) else None
+    quote = source.line(own_line) if own_line is not None else ""
     severity = str(fields.get("severity") or source.severity)
     severity = SEVERITY_WORDS.get(severity.lower(), severity)
     confidence = fields.get("confidence")
@@ -209,10 +214,10 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
         "id": str(fields.get("id") or f"{source.constraint}-{number:03d}"),
         "rule_id": str(fields.get("rule_id") or source.constraint),
         "severity": Severity.read(severity).value,
-        "location": str(fields.get("location") or ""),
-        **_named_line(fields, source),
+        "location": str(location or ""),
+        **({} if own_line is None else {"line": own_line}),
         "finding": str(fields["finding"]),
-        "evidence": str(fields.get("evidence") or _quoted_line(fields, source)),
+        "evidence": str(fields.get("evidence") or quote),
         "suggested_fix": fields.get("suggested_fix"),
         "confidence": confidence if isinstance(confidence, int | float) else 1.0,
         # The edit that fixes it, where the check knows it exactly.
@@ -220,23 +225,21 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
     }
 
 
-def _from_line(text: str, source: Source) -> dict[str, Any]:
+def _from_line(text: str) -> dict[str, Any]:
     match = _LINE.fullmatch(text.strip())
     if match is None:
         return {"finding": text}
-    number = int(match["line"])
-    in_artifact = match["file"] in source.artifact_names
     named = _RULE.fullmatch(match["message"])
     return {
         "finding": named["message"] if named else match["message"],
         "rule_id": named["rule"] if named else None,
         "severity": match["word"],
-        "location": f"line {number}" if in_artifact else f"{match['file']}:{number}",
-        "evidence": source.line(number) if in_artifact else "",
+        "file": match["file"],
+        "line": int(match["line"]),
     }
 
 
-def _from_mapping(finding: Any, number: int, source: Source) -> dict[str, Any]:
+def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
     if not isinstance(finding, Mapping):
         raise AgentBadOutput(
             f"finding {number} is {type(finding).__name__}; it must be a text or a mapping"
@@ -249,24 +252,7 @@ def _from_mapping(finding: Any, number: int, source: Source) -> dict[str, Any]:
         fields |= {"location": None, "line": place.get("row", place.get("line"))}
     if isinstance(fix, Mapping):
         fields["suggested_fix"] = str(fix.get("message") or "") or None
-    if not fields.get("location") and fields.get("line"):
-        file = str(fields.get("file") or "")
-        # Elsewhere nobody knows the temporary file with the text.
-        other = bool(file) and file not in source.artifact_names
-        fields["location"] = f"{file}:{fields['line']}" if other else f"line {fields['line']}"
     return fields
-
-
-def _named_line(fields: Mapping[str, Any], source: Source) -> dict[str, int]:
-    """Returns the line that a finding names, if it is one of the artifact."""
-    number, file = fields.get("line"), fields.get("file")
-    ours = not file or str(file) in source.artifact_names
-    return {"line": number} if ours and isinstance(number, int) else {}
-
-
-def _quoted_line(fields: Mapping[str, Any], source: Source) -> str:
-    named = _named_line(fields, source)
-    return source.line(named["line"]) if named else ""
 
 
 TIMEOUT_SECONDS = 120.0

@@ -59,9 +59,7 @@ MAX_ANSWER_BYTES = 64_000_000
 """A larger answer file is refused."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_PLACEHOLDERS = frozenset(
-    {"model", "workspace", "prompt_file", "answer_file", "schema_file", "project_root"}
-)
+_PLACEHOLDERS = frozenset({"model", "workspace", "prompt_file", "answer_file", "project_root"})
 _ANSWERS = "text, last_line, file, file:NAME or json:PATH"
 _ERRORS: Mapping[str, type[AgentError]] = {
     "transient": AgentTransient,
@@ -112,7 +110,6 @@ class CommandAgent(HeadlessAgent):
         self.capabilities = replace(
             self.capabilities,
             edits_files=self.edits,
-            json_schema=self._uses("schema_file"),
             reports_price="usd" in self.usage or None,
             # A program that gets a model's name or edits files is a model's. Any other may be a
             # spell checker, which would get files to fix.
@@ -134,14 +131,11 @@ class CommandAgent(HeadlessAgent):
             "workspace": str(Path(request.workspace).resolve()) if request.workspace else None,
             "prompt_file": str(scratch / "prompt.md"),
             "answer_file": str(scratch / "answer"),
-            "schema_file": str(scratch / "schema.json"),
             "project_root": settings_folder(None),
         }
         if self._uses("prompt_file"):
             text = replace_lone_surrogates(self._text(request))
             (scratch / "prompt.md").write_text(text, encoding="utf-8")
-        if self._uses("schema_file"):
-            (scratch / "schema.json").write_text(json.dumps(request.schema or {}))
         folder = Path(request.workspace or scratch)
         # Values are filled into single arguments, never into a line that is split later, so a name
         # with a space or a quote stays one argument.
@@ -183,8 +177,7 @@ class CommandAgent(HeadlessAgent):
         return _ERRORS[kind](message)
 
     def _text(self, request: AgentRequest) -> str:
-        schema = None if self._uses("schema_file") else request.schema
-        return with_schema(super().input_text(request), schema)
+        return with_schema(super().input_text(request), request.schema)
 
     def _uses(self, placeholder: str) -> bool:
         return any(f"{{{placeholder}}}" in argument for argument in self.argv)

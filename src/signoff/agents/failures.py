@@ -216,15 +216,6 @@ def connection_error(source: str, address: str, error: BaseException) -> AgentEr
     return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
 
 
-def value_error_text(error: ValueError) -> str:
-    """Returns what a client found wrong with a response, without links to its library's manual."""
-    details = getattr(error, "errors", None)
-    if not callable(details):
-        return str(error)
-    mistakes = ((".".join(map(str, each["loc"])), each["msg"]) for each in details())
-    return "; ".join(": ".join(filter(None, mistake)) for mistake in mistakes)
-
-
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yields an error and the errors that led to it."""
     while error is not None:

@@ -29,7 +29,6 @@ from signoff.agents.failures import (
     redact_line,
     refusal_error,
     retry_time,
-    value_error_text,
 )
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import (
@@ -223,8 +222,10 @@ class HttpModel(ABC):
             self._server()
         except AgentError as error:
             return Health(False, str(error), self._health_hint(error), error.remedies, absent=True)
-        if no_model := self._no_model_set():
-            return no_model
+        if self.model is None and self.capabilities.model_choice is ModelChoice.REQUIRED:
+            # Each call would have to name one.
+            found = "key found, " if self._key_variable else ""
+            return Health(False, f"{found}no model set", "set `model:` for this agent")
         try:
             names = await self.models()
         except AgentError as error:
@@ -241,13 +242,6 @@ class HttpModel(ABC):
         hint = "look at the server's log" if answers else self._health_hint(error)
         absent = not answers and self._is_absent(error)
         return Health(False, str(error), hint, error.remedies, timed_out=late, absent=absent)
-
-    def _no_model_set(self) -> Health | None:
-        """Returns what is missing if each call would have to name a model; None if nothing is."""
-        if self.model is not None or self.capabilities.model_choice is not ModelChoice.REQUIRED:
-            return None
-        found = "key found, " if self._key_variable else ""
-        return Health(False, f"{found}no model set", "set `model:` for this agent")
 
     async def _explain_not_found(self, model: str, error: AgentError) -> AgentError:
         """Returns what a 404 means: a missing model, if the server's list does not have it."""
@@ -371,18 +365,15 @@ class HttpModel(ABC):
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(value_error_text(error), server.key)
+            text = redact_line(str(error), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
             invalid.status = HTTPStatus.OK
             return invalid
         # Clients wrap transport errors in their own, so the whole chain of causes is searched.
-        if any(isinstance(each, OSError) or _library(each) in _LIBRARIES for each in causes(error)):
+        chain = list(causes(error))
+        libraries = {type(each).__module__.partition(".")[0] for each in chain}
+        if _LIBRARIES & libraries or any(isinstance(each, OSError) for each in chain):
             return connection_error(self.label, server.address, error)
         return error
-
-
-def _library(error: BaseException) -> str:
-    """Returns the package that an error comes from."""
-    return type(error).__module__.partition(".")[0]

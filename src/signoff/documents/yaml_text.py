@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from io import StringIO
 from typing import Any
 
@@ -32,8 +31,6 @@ MOST_VALUES = 100_000
 A longer file may have as many values as characters: without aliases, none has more.
 """
 DEEPEST = 50
-LONGEST_CACHED = 32_768
-"""Longer texts are rare, and a parsed one takes a hundred times the memory of its text."""
 _PARSER_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What ruamel.yaml raises for odd texts: a date such as 2024-99-99, a mapping as a key."""
 _HINTS = {
@@ -82,8 +79,7 @@ class Document:
 def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
     """Returns the parsed text; None after adding a problem if it cannot be parsed."""
     try:
-        parse = _parse if len(text) <= LONGEST_CACHED else _parse.__wrapped__
-        node = parse(text)
+        node = _parse(text)
         return Document(name, _plain(node, iter(range(max(MOST_VALUES, len(text))))), node)
     except _UnusableError as error:
         problems.append(Problem(name, str(error)))
@@ -124,9 +120,6 @@ def newer_version(document: Document, newest: int) -> Problem | None:
     )
 
 
-# Parsing takes most of the time of reading a flow, and workers and servers read the same few files
-# again and again. Nothing changes a parsed text: each document gets plain values of its own.
-@lru_cache(maxsize=32)
 def _parse(text: str) -> Any:
     with warnings.catch_warnings():
         # ruamel.yaml warns about an anchor used twice on standard error, outside any report.
