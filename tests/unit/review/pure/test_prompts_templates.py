@@ -119,17 +119,17 @@ def test_templates_are_stored_with_the_run(tmp_path: Path) -> None:
         (
             "critic.md",
             CRITIC + "{{#known}}",
-            "critic.md:2: unknown tag {{#known}} (write {{#if known}}",
+            "critic.md:2: unknown tag {{#known}} (valid: {{KEY}}, {{#if KEY}}",
         ),
         (
             "critic.md",
             CRITIC + "{{^known}}",
-            "critic.md:2: unknown tag {{^known}} (write {{#unless known}}",
+            "critic.md:2: unknown tag {{^known}} (valid: {{KEY}}",
         ),
         (
             "critic.md",
             CRITIC + "{{/known}}",
-            "critic.md:2: unknown tag {{/known}} (write {{/if}} or {{/unless}}",
+            "critic.md:2: unknown tag {{/known}} (valid: {{KEY}}",
         ),
         ("critic.md", CRITIC + "{{#if goal}}", "critic.md:2: {{#if goal}} is not closed"),
         (
