@@ -75,20 +75,17 @@ def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
         value = load(body)
     except NotJson as error:
         raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error
-    problems = schema_problems(value, schema)
+    try:
+        problems = bounded.schema_errors(value, dict(schema))
+    except (bounded.OutOfBounds, bounded.EvaluationFailed) as error:
+        problems = [([], f"the patterns of the schema cannot be checked: {error}")]
     if problems:
-        listed = "; ".join(problems[:MAX_PROBLEMS])
+        listed = "; ".join(
+            f"{'/'.join(map(str, path)) or 'the answer'}: {message}"
+            for path, message in problems[:MAX_PROBLEMS]
+        )
         raise AgentBadOutput(f"the answer does not match its schema: {listed}", answer=text)
     return value
-
-
-def schema_problems(value: Any, schema: Mapping[str, Any]) -> list[str]:
-    """Returns why a value does not match a schema, each problem with its path."""
-    try:
-        errors = bounded.schema_errors(value, dict(schema))
-    except (bounded.OutOfBounds, bounded.EvaluationFailed) as error:
-        return [f"the patterns of the schema cannot be checked: {error}"]
-    return [f"{'/'.join(map(str, path)) or 'the answer'}: {message}" for path, message in errors]
 
 
 def with_schema(prompt: str, schema: Mapping[str, Any] | None) -> str:

@@ -165,11 +165,11 @@ class CommandAgent(HeadlessAgent):
         text = output.text.strip("\n")
         return ProgramReply(_extract(self.answer, text, job), usage=self._parse_usage(text))
 
-    async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
+    def _exit_error(self, output: Transcript, result: CommandResult) -> AgentError:
         # The author of the settings knows this program; what its text looks like is only a guess.
         kind = self.codes.get(result.code)
         if kind is None:
-            return await super()._exit_error(job, output, result)
+            return super()._exit_error(output, result)
         text = redact_line((result.stderr.strip() or output.text.strip())[-300:])
         message = f"{self.name} (exit code {result.code}): {text}"
         if kind == "quota":

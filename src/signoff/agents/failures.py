@@ -304,7 +304,8 @@ def failure_error(
         if until is not None and until - now < SHORT_WAIT:
             return transient_error(message, until, now)
         return AgentQuota(message, until=until)
-    status = status or find_status(text)
+    mentioned = _STATUS.search(text)
+    status = status or (int(mentioned[1]) if mentioned else None)
     if status is not None:
         return refusal_error(source, status, text, until=until, remedy=remedy, now=now)
     # The order matters: "authentication failed, try again" needs a login, not another attempt.
@@ -315,9 +316,3 @@ def failure_error(
     if _MAY_PASS.search(text):
         return transient_error(message, until, now)
     return AgentError(f"{source} failed: {text}")
-
-
-def find_status(text: str) -> int | None:
-    """Returns the HTTP status that a text mentions, or None."""
-    match = _STATUS.search(text)
-    return int(match[1]) if match else None

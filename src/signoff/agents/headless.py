@@ -473,7 +473,7 @@ class HeadlessAgent(ABC):
             if reply.usage is not None and reply.usage.model is None:
                 # Prices depend on the model, and most programs do not report it.
                 reply = replace(reply, usage=replace(reply.usage, model=request.model))
-            error = await self._reply_error(job, request, reply, output, result)
+            error = self._reply_error(request, reply, output, result)
             if error is not None:
                 raise with_usage(error, reply.usage)
             # Redact before parsing, or the parsed value would still contain the secret.
@@ -484,22 +484,20 @@ class HeadlessAgent(ABC):
             error.args = tuple(job.secrets.hide(str(argument)) for argument in error.args)
             raise error from error.__cause__
 
-    async def _reply_error(
-        self,
-        job: Job,
-        request: AgentRequest,
-        reply: ProgramReply,
-        output: Transcript,
-        result: CommandResult,
+    def _reply_error(
+        self, request: AgentRequest, reply: ProgramReply, output: Transcript, result: CommandResult
     ) -> AgentError | None:
         # The order matters. What the program itself reports is more precise than a denial, and a
         # denial more precise than the exit code, which some programs leave at 0 in both cases.
         if reply.fault is not None:
             return reply.fault
         if reply.denied:
-            return AgentRefused(self._describe_denials(request, reply.denied))
+            remedy = "the request is read-only; ask with edit=True and a workspace"
+            if request.edit:
+                remedy = "only its workspace is writable; widen the workspace, or change the prompt"
+            return AgentRefused(f"{self.name} was denied: {'; '.join(reply.denied[:5])} ({remedy})")
         if not self.has_succeeded(result.code):
-            return await self._exit_error(job, output, result)
+            return self._exit_error(output, result)
         if not reply.complete:
             return AgentTransient(f"{self.name} ended before its result")
         if not output.is_valid_utf8:
@@ -508,26 +506,19 @@ class HeadlessAgent(ABC):
             return AgentBadOutput(f"the answer is longer than {MAX_CHARACTERS:,} characters")
         return None
 
-    async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
+    def _exit_error(self, output: Transcript, result: CommandResult) -> AgentError:
         text = _last_lines(result.stderr) or _last_lines(output.text)
         if result.code < 0:
             return AgentTransient(f"{self.name} was killed by signal {-result.code}: {text:.200}")
         if USAGE_ERROR.search(result.stderr):
-            _, version = await probe([job.argv[0], "--version"], job.environment)
             minimum = _format_version(self.minimum_version)
             return AgentBadRequest(
-                f"{self.name} does not accept its arguments: {text:.200}; its version is "
-                f"{version:.60}, and {minimum} or newer is needed: {self._install_hint}"
+                f"{self.name} does not accept its arguments: {text:.200}; version {minimum} or "
+                f"newer is needed: {self._install_hint}"
             )
         source = f"{self.name} (exit code {result.code})"
         status = self.status_by_exit_code.get(result.code)
         return failure_error(source, text, remedy=self.login_hint, status=status)
-
-    def _describe_denials(self, request: AgentRequest, denied: Sequence[str]) -> str:
-        remedy = "the request is read-only; ask with edit=True and a workspace"
-        if request.edit:
-            remedy = "only its workspace is writable; widen the workspace, or change the prompt"
-        return f"{self.name} was denied: {'; '.join(denied[:5])} ({remedy})"
 
     def _with_changes(
         self, reply: Reply, changes: ws.Changes, secrets: Secrets, *, copied: bool

@@ -20,16 +20,9 @@ from importlib import import_module
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from signoff.agents import failures
 from signoff.agents.answer import ModelAnswer, judge, refuse_edits
 from signoff.agents.base import Health, positive_seconds
-from signoff.agents.failures import (
-    ServerRefusal,
-    causes,
-    connection_error,
-    redact_line,
-    refusal_error,
-    retry_time,
-)
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import (
     AgentAuth,
@@ -266,7 +259,7 @@ class HttpModel(ABC):
         """Returns the names of the server's models."""
 
     @abstractmethod
-    def _refusal(self, error: Exception) -> ServerRefusal | None:
+    def _refusal(self, error: Exception) -> failures.ServerRefusal | None:
         """Returns the refusal behind an error of the client, or None when it is another error."""
 
     def _health_with_models(self, names: list[str]) -> Health:
@@ -359,21 +352,21 @@ class HttpModel(ABC):
     def _convert(self, server: Server, error: Exception) -> Exception:
         refusal = self._refusal(error)
         if refusal is not None:
-            text = redact_line(refusal.text, server.key)
-            until = retry_time(refusal.headers, text)
-            return refusal_error(
+            text = failures.redact_line(refusal.text, server.key)
+            until = failures.retry_time(refusal.headers, text)
+            return failures.refusal_error(
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(str(error), server.key)
+            text = failures.redact_line(str(error), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
             invalid.status = HTTPStatus.OK
             return invalid
         # Clients wrap transport errors in their own, so the whole chain of causes is searched.
-        chain = list(causes(error))
+        chain = list(failures.causes(error))
         libraries = {type(each).__module__.partition(".")[0] for each in chain}
         if _LIBRARIES & libraries or any(isinstance(each, OSError) for each in chain):
-            return connection_error(self.label, server.address, error)
+            return failures.connection_error(self.label, server.address, error)
         return error

@@ -111,8 +111,6 @@ def _sum(refused: Usage | None, usage: Usage | None) -> Usage | None:
     return replace(usage, **sums)
 
 
-MILLION = 1_000_000
-
 _DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|preview(?:-[\d-]+)?)$")
 """The suffix that vendors give to one edition of a model."""
 
@@ -149,7 +147,7 @@ class Price:
             (written, self.tokens_in if self.cache_write is None else self.cache_write),
             (usage.tokens_out, self.tokens_out),
         ]
-        return sum(tokens * price for tokens, price in parts) / MILLION
+        return sum(tokens * price for tokens, price in parts) / 1_000_000
 
 
 FREE = Price(0.0, 0.0)
