@@ -7,7 +7,6 @@ and never an exception.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -46,8 +45,6 @@ _HINTS = {
 """Remedies by a part of the parser's message; the first match counts."""
 MOST_BITS = 4096
 """The longest integer; Python refuses to print one about four times as long."""
-_LONG_NUMBER = re.compile(r"[\d_]{1000,}")
-_AS_TEXT = "put it in quotes to make it a string"
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
@@ -88,7 +85,7 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
     except YAMLError as error:
         problems.append(_syntax_problem(error, name))
     except _PARSER_BUGS as error:
-        problems.append(_long_number(text, name) or Problem(name, f"is not YAML: {error}"))
+        problems.append(Problem(name, f"is not YAML: {error}"))
     return None
 
 
@@ -169,21 +166,12 @@ def _scalar(node: Any) -> Any:
     if isinstance(node, ScalarBoolean):
         return bool(node)
     if isinstance(node, int) and node.bit_length() > MOST_BITS:
-        raise _UnusableError(f"has a number of more than {MOST_BITS} bits; {_AS_TEXT}")
+        raise _UnusableError(f"has a number of more than {MOST_BITS} bits; put it in quotes")
     # `bool` comes before `int`, of which it is a subclass.
     for kind in (bool, int, float, str):
         if isinstance(node, kind):
             return kind(node)
     return node
-
-
-def _long_number(text: str, name: str) -> Problem | None:
-    """Returns the problem with a number that is too long for Python to parse, if any."""
-    match = _LONG_NUMBER.search(text)
-    if match is None:
-        return None
-    line = text.count("\n", 0, match.start()) + 1
-    return Problem(f"{name}:{line}", f"has a number of {len(match[0]):,} digits", _AS_TEXT)
 
 
 def _syntax_problem(error: YAMLError, name: str) -> Problem:
