@@ -26,7 +26,7 @@ from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health, one_of
-from signoff.agents.workspace import copy_project, project_folder, settings_folder
+from signoff.agents.workspace import copy_project, project_folder, project_program, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.errors import (
     AgentBadOutput,
@@ -334,16 +334,10 @@ class CheckAgent:
             except AgentBadRequest as error:
                 return Health(False, str(error), "fix `function:` in the settings")
             return Health(True, f"function {_name(self.function)}")
-        program = shutil.which(self._program)
+        program = shutil.which(project_program(self._argv[0]))
         if program is None:
             return Health(False, f"{self._argv[0]} is not on PATH", f"install {self._argv[0]}")
         return Health(True, program)
-
-    @property
-    def _program(self) -> str:
-        """The program; one that is named by a path is in the project."""
-        name = self._argv[0]
-        return str(Path(settings_folder(None), name)) if Path(name).name != name else name
 
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
         started = path_from(call.folder)

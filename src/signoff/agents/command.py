@@ -38,7 +38,7 @@ from signoff.agents.headless import (
     Transcript,
     find_program,
 )
-from signoff.agents.workspace import settings_folder
+from signoff.agents.workspace import project_program, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.errors import (
     AgentAuth,
@@ -155,10 +155,8 @@ class CommandAgent(HeadlessAgent):
 
     def _find_program(self) -> str:
         """Finds the program; one that is named by a path is in the project, as a check's is."""
-        root = Path(settings_folder(None))
-        path = Path(self.argv[0].replace("{project_root}", str(root))).expanduser()
-        program = path if path.name == str(path) else root / path
-        return find_program(self.name, str(program), ()) or ""
+        name = self.argv[0].replace("{project_root}", settings_folder(None))
+        return find_program(self.name, project_program(name), ()) or ""
 
     def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:
         """Returns the answer from the source that the settings name."""

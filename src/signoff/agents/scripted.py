@@ -35,7 +35,6 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import SequenceMatcher, unified_diff
-from functools import partial
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -226,10 +225,7 @@ class AnswerEntry:
     @property
     def times(self) -> int | None:
         """How often it answers; None means always."""
-        if not self.recorded:
-            return self.data.get("times")
-        # A fault that was added to a recording comes first, then the recorded answer.
-        return 1 if self.data.get("fault") is None else 2
+        return 1 if self.recorded else self.data.get("times")
 
     def matches(self, request: AgentRequest, call: Call, agent: str) -> bool:
         """Returns whether every match key fits."""
@@ -247,12 +243,11 @@ class AnswerEntry:
             and (not self.recorded or data["request"] == portable_request(request))
         )
 
-    async def answer(self, request: AgentRequest, *, used: int = 0) -> Reply:
-        """Returns the answer or simulates the fault; `used` is how often it has answered before."""
+    async def answer(self, request: AgentRequest) -> Reply:
+        """Returns the answer or simulates the fault."""
         if delay := self.data.get("delay"):
             await asyncio.sleep(float(delay))
-        fault = None if self.recorded and used else self.data.get("fault")
-        name, until = _parse_fault(fault)
+        name, until = _parse_fault(self.data.get("fault"))
         if name in FAULTS:
             error = FAULTS[name]()
             if isinstance(error, errors.AgentQuota):
@@ -266,7 +261,7 @@ class AnswerEntry:
         if not name and self.recorded:
             return Reply.from_json(dict(self.data.get("reply") or {"text": ""}))
         schema = request.schema
-        if schema is None and "json" in self.data and fault is None:
+        if schema is None and "json" in self.data and not name:
             schema = {}
         answer = ModelAnswer(self._text(name), usage=self._usage())
         return replace(judge(answer, schema), files=files)
@@ -314,7 +309,7 @@ def take_answer(
     same_call = (n for n in matching if entries[n].data.get("place") == call_location(call))
     number = next(same_call, matching[0])
     used[number] += 1
-    return partial(entries[number].answer, used=used[number] - 1)
+    return entries[number].answer
 
 
 def portable_request(request: AgentRequest) -> dict[str, Any]:
@@ -341,17 +336,17 @@ def call_location(call: Call) -> str:
 
 
 def read_entries(file: Path) -> list[AnswerEntry]:
-    """Reads a file of answers; raises one `ConfigError` with all its problems."""
+    """Reads a file of answers; raises one `AgentBadRequest` with all its problems."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
         documents = list(YAML(typ="safe", pure=True).load_all(file.read_text("utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the answers in {file} cannot be read: {error}") from error
+        raise AgentBadRequest(f"the answers in {file} cannot be read: {error}") from error
     except YAMLError as error:
         message = " ".join(str(error).split())
-        raise ConfigError(f"{file} is not valid YAML: {message:.300}") from error
+        raise AgentBadRequest(f"{file} is not valid YAML: {message:.300}") from error
     entries: list[Any] = []
     defaults: list[Any] = []
     problems: list[str] = []
@@ -364,7 +359,7 @@ def read_entries(file: Path) -> list[AnswerEntry]:
         location = f"rule {number}" if number <= len(entries) else "default"
         problems += [f"{location}: {problem}" for problem in entry_problems(entry)]
     if problems:
-        raise ConfigError(f"the answers in {file} are invalid: {'; '.join(problems)}")
+        raise AgentBadRequest(f"the answers in {file} are invalid: {'; '.join(problems)}")
     return [AnswerEntry(entry) for entry in [*entries, *defaults]]
 
 
@@ -528,7 +523,7 @@ class FileScript(ScriptedAgent):
         """Checks that the file is valid."""
         try:
             rules = read_entries(self._file)
-        except ConfigError as error:
+        except AgentBadRequest as error:
             return Health(False, str(error), "fix the file")
         return Health(True, f"{self._file}, {len(rules)} rules")
 
@@ -546,10 +541,7 @@ class FileScript(ScriptedAgent):
     def _rules_for(self, call: Call) -> tuple[Sequence[AnswerEntry], Counter[int]]:
         """Returns the rules, and how often each was used in the call's run."""
         if self._entries is None:
-            try:
-                self._entries = read_entries(self._file)
-            except ConfigError as error:
-                raise AgentBadRequest(str(error)) from error
+            self._entries = read_entries(self._file)
         run = call.run_key or call.run
         if run not in self._used:
             # A resumed run has answers that another process gave; replaying the choice of rules
@@ -602,10 +594,7 @@ class CassetteAgent:
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Answers from the file, or asks the agent and records the outcome."""
-        try:
-            entries = self._read()
-        except ConfigError as error:
-            raise AgentBadRequest(str(error)) from error
+        entries = self._read()
         if self._mode != "record":
             answer = take_answer(entries, request, call, self._name, self._used)
             if answer is not None:
@@ -624,7 +613,7 @@ class CassetteAgent:
         """Reports the recordings, and the agent's health unless it is only replayed."""
         try:
             number = len(self._split_entries()[0])
-        except ConfigError as error:
+        except AgentBadRequest as error:
             return Health(False, str(error), "fix the file, or delete it and record again")
         detail = f"{self._file}, {number} recordings"
         if self._mode == "replay":

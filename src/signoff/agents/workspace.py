@@ -294,6 +294,12 @@ def settings_folder(folder: str | None) -> str:
     return str(start if VARIABLE in os.environ else project_folder(start, {}))
 
 
+def project_program(name: str) -> str:
+    """Returns a program of the settings; one that is named by a path is in the project."""
+    path = Path(name).expanduser()
+    return name if path.name == str(path) else str(Path(settings_folder(None), path))
+
+
 def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:
     """Copies a project to a new folder; files have the texts that are passed."""
     try:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from os import PathLike
@@ -232,9 +231,7 @@ def _unknown_variables(pieces: Sequence[Piece], known: Collection[str]) -> Itera
     valid = f"valid: {', '.join(sorted(known)) or 'none'}"
     for tag in _tags_of(pieces):
         if tag.kind in _NAMED and tag.name not in known:
-            close = get_close_matches(tag.name, known, n=1, cutoff=0.5)
-            remedy = f"did you mean {close[0]}? {valid}" if close else valid
-            yield Problem(tag.where, f"unknown variable {tag.name!r}", remedy)
+            yield Problem(tag.where, f"unknown variable {tag.name!r}", valid)
 
 
 def _evaluate(pieces: Sequence[Piece], variables: Mapping[str, Any]) -> Iterator[Piece]:

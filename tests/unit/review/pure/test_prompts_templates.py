@@ -113,7 +113,7 @@ def test_templates_are_stored_with_the_run(tmp_path: Path) -> None:
         (
             "critic.md",
             CRITIC + "{{artefact}}",
-            "critic.md:2: unknown variable 'artefact' (did you mean artifact? valid: ",
+            "critic.md:2: unknown variable 'artefact' (valid: ",
         ),
         ("critic.md", CRITIC + "{{zzz}}", "critic.md:2: unknown variable 'zzz' (valid: artifact, "),
         (
