@@ -214,13 +214,13 @@ def _parse(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
 
 
 class ChatCompletion(StreamedAnswer):
-    """Collects a completion from its chunks, or from one whole response."""
+    """Collects a completion from its chunks."""
 
     cost: object = None
     """The cost that the server reports; its unit depends on the server."""
 
     def add(self, chunk: dict[str, Any]) -> None:
-        """Adds a chunk, or a whole completion."""
+        """Adds a chunk."""
         self.session = chunk.get("id") or self.session
         self.model = chunk.get("model") or self.model
         if usage := chunk.get("usage"):
@@ -235,7 +235,7 @@ class ChatCompletion(StreamedAnswer):
             )
             self.cost = usage.get("cost")
         for choice in (chunk.get("choices") or [])[:1]:
-            message = choice.get("delta") or choice.get("message") or {}
+            message = choice.get("delta") or {}
             self.add_text(message.get("content"))
             self.declined += message.get("refusal") or ""
             # OpenRouter reports "error" when the model's server failed in the middle.

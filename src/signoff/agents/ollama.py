@@ -13,7 +13,7 @@ from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from signoff.agents.answer import (
@@ -33,9 +33,7 @@ from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from ollama import AsyncClient, ChatResponse
+    from ollama import AsyncClient
 
 PORT = 11434
 
@@ -90,18 +88,13 @@ class OllamaModel(HttpModel):
         base_url = options.pop(BASE_URL, None)
         if base_url is None:
             if not (request.model or self.model):
-                request = replace(request, model=await self._only_model())
+                # With several models, a guess could be a model of another size, or for embeddings.
+                names = await self.models()
+                if len(names) != 1:
+                    raise AgentBadRequest(f"{self._address}: {_no_model(names)}")
+                request = replace(request, model=names[0])
             return await super().ask(request, call)
         return await self._at(str(base_url)).ask(replace(request, options=options), call)
-
-    async def _only_model(self) -> str:
-        """Returns the model of a server that has a single one."""
-        # With several models, a guess could be a model of another size, or one for embeddings.
-        match await self.models():
-            case [model]:
-                return model
-            case names:
-                raise AgentBadRequest(f"{self._address}: {_no_model(names)}")
 
     def _at(self, base_url: str) -> OllamaModel:
         """Returns this model on another server, which does not get the key of this one."""
@@ -126,8 +119,17 @@ class OllamaModel(HttpModel):
         if num_ctx is None:
             raise AgentBadRequest(f"num_ctx must be a number of tokens, not {options['num_ctx']!r}")
         window = await self._window(client, server, model, num_ctx)
+        arguments = {name: options.pop(name) for name in _REQUEST_OPTIONS & set(options)}
+        messages = _messages(request)
+        try:
+            parts: Any = await client.chat(
+                model, messages, format=request.schema, options=options, stream=True, **arguments
+            )
+        except (TypeError, ValueError) as error:
+            # The client validates the request before anything is sent.
+            raise AgentBadRequest(f"Ollama does not accept the request: {error}") from error
         chat = _StreamedChat(model, call.emit)
-        async with aclosing(await _parts(client, model, request, options)) as parts:
+        async with aclosing(parts):
             async for part in parts:
                 chat.add(part.model_dump())
         answer = chat.answer()
@@ -225,25 +227,6 @@ class _StreamedChat(StreamedAnswer):
             self.usage = Usage(token_count(part.get("prompt_eval_count")), tokens_out)
 
 
-async def _parts(
-    client: AsyncClient, model: str, request: AgentRequest, options: dict[str, Any]
-) -> AsyncGenerator[ChatResponse]:
-    arguments = {name: options.pop(name) for name in _REQUEST_OPTIONS & set(options)}
-    try:
-        chat = await client.chat(
-            model,
-            _messages(request),
-            format=request.schema,
-            options=options,
-            stream=True,
-            **arguments,
-        )
-    except (TypeError, ValueError) as error:
-        # The client validates the request before anything is sent.
-        raise AgentBadRequest(f"Ollama does not accept the request: {error}") from error
-    return cast("AsyncGenerator[ChatResponse]", chat)
-
-
 def _messages(request: AgentRequest) -> list[dict[str, str]]:
     # The server enforces the schema, but the model does not see it unless it is in the prompt.
     return chat_messages(request.system, with_schema(request.prompt, request.schema))
@@ -257,19 +240,14 @@ def _check_window(request: AgentRequest, answer: ModelAnswer, window: int) -> No
     tokens_in = usage.tokens_in
     characters = sum(len(message["content"]) for message in _messages(request))
     minimum = characters // CHARACTERS_PER_TOKEN
-    if (minimum > SMALLEST_WINDOW and tokens_in < minimum) or tokens_in >= window:
+    was_cut = minimum > SMALLEST_WINDOW and tokens_in < minimum
+    if was_cut or tokens_in >= window or tokens_in + (usage.tokens_out or 0) > window:
         message = (
-            f"Ollama read only {tokens_in:,} tokens of a prompt of {characters:,} characters: it "
-            f"does not fit the window of {window:,}; raise num_ctx, or send less"
+            f"prompt and answer do not fit the window of {window:,} tokens: Ollama read "
+            f"{tokens_in:,} tokens of a prompt of {characters:,} characters; raise num_ctx, or "
+            "send less"
         )
-    elif tokens_in + (usage.tokens_out or 0) > window:
-        message = (
-            f"prompt and answer exceed the window of {window:,} tokens, so the model forgot the "
-            "beginning; raise num_ctx, or ask for less"
-        )
-    else:
-        return
-    raise with_usage(AgentBadRequest(message), usage)
+        raise with_usage(AgentBadRequest(message), usage)
 
 
 @lru_cache(maxsize=32)

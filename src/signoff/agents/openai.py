@@ -49,13 +49,11 @@ class OpenAIModel(HttpModel):
 
     structured: str = "schema"
     """One of `STRUCTURED`."""
-    stream: bool = True
-    """False is for servers that cannot stream."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         enforced = one_of("structured", self.structured, STRUCTURED) == "schema"
-        self.capabilities = replace(self.capabilities, json_schema=enforced, streaming=self.stream)
+        self.capabilities = replace(self.capabilities, json_schema=enforced)
         if self.base_url is not None:
             self.label = "the model server"
 
@@ -70,18 +68,15 @@ class OpenAIModel(HttpModel):
             "extra_headers": {"Idempotency-Key": call.idempotency_key},
             # Options go into the body unchecked: compatible servers have their own.
             "extra_body": request.options,
+            "stream": True,
+            "stream_options": {"include_usage": True},
             **_response_format(request.schema, self.structured),
         }
         completions = _client(server).chat.completions
-        if self.stream:
-            arguments.update(stream=True, stream_options={"include_usage": True})
-            stream = await completions.create(**arguments)
-            async with stream:
-                async for chunk in stream:
-                    completion.add(chunk.model_dump())
-        else:
-            whole = await completions.create(**arguments)
-            completion.add(whole.model_dump())
+        stream = await completions.create(**arguments)
+        async with stream:
+            async for chunk in stream:
+                completion.add(chunk.model_dump())
         # Other servers report a cost in units of their own.
         in_dollars = (urlsplit(server.address).hostname or "").endswith("openrouter.ai")
         cost = completion.cost if in_dollars else None
