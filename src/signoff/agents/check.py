@@ -18,7 +18,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
@@ -95,12 +94,8 @@ class Source:
 
     def line(self, number: int) -> str:
         """Returns one line of the artifact, or ""."""
-        within = 0 < number <= len(self._lines)
-        return self._lines[number - 1][:MAX_EVIDENCE] if within else ""
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        return self.artifact.splitlines()
+        found = self.artifact.splitlines()[number - 1 : number] if number > 0 else []
+        return "".join(found)[:MAX_EVIDENCE]
 
 
 def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:

@@ -50,11 +50,104 @@ _NOT_OFFERED = re.compile(r"No such tool available: (\w+)")
 _LOGIN = "run `claude` and then /login, or set ANTHROPIC_API_KEY"
 
 
+class ClaudeReader(OutputReader):
+    """Reads `system`, `stream_event`, `assistant`, `rate_limit_event` and `result` events."""
+
+    _until: datetime | None = None
+    _in_pieces = False
+    """Whether the message that is being written was displayed in pieces."""
+
+    def read_event(self, data: dict[str, Any]) -> str | None:
+        """Reads one event and returns the model's text in it."""
+        match data.get("type"):
+            case "result":
+                self._read_result(data)
+            case "stream_event":
+                return self._read_piece(as_dict(data.get("event")))
+            case "assistant" if isinstance(data.get("message"), dict):
+                self.update()
+                return None if self._in_pieces else _message_text(data["message"])
+            case "user":
+                self._read_tool_result(json.dumps(data.get("message")))
+            case "system" if "session_id" in data or "subtype" in data:
+                self.update()
+            case "rate_limit_event":
+                resets_at = as_dict(data.get("rate_limit_info")).get("resetsAt")
+                if isinstance(resets_at, int | float):
+                    self._until = datetime.fromtimestamp(resets_at, UTC)
+        return None
+
+    def _read_piece(self, event: Mapping[str, Any]) -> str | None:
+        """Returns the piece of a message in an event of the model's own stream.
+
+        A message that begins is an empty piece: whoever waits for the answer to begin need not
+        wait for its text, which comes last if the model thinks first or fills in a form.
+        """
+        self.update()
+        match event.get("type"):
+            case "message_start":
+                self._in_pieces = False
+                return ""
+            case "content_block_delta":
+                text = as_text(as_dict(event.get("delta")).get("text"))
+                self._in_pieces = self._in_pieces or bool(text)
+                return text or None
+            case "message_stop" if self._in_pieces:
+                return "\n"
+        return None
+
+    def _read_result(self, result: dict[str, Any]) -> None:
+        """Reads the reply; the subtype alone is no proof, it may report a false success."""
+        value, text = result.get("structured_output"), as_text(result.get("result"))
+        stop_reason = as_text(result.get("stop_reason"))
+        # Denials count even in a result that calls itself a success: the work that was denied is
+        # missing.
+        for denial in as_list(result.get("permission_denials")):
+            self._read_denial(as_dict(denial))
+        self.update(
+            complete=True,
+            text=json.dumps(value) if value is not None else text,
+            finish=stop_reason or as_text(result.get("subtype")),
+            usage=_usage(result),
+            session=as_text(result.get("session_id")),
+            cut_off=stop_reason == "max_tokens",
+            declined=text or "refused" if stop_reason == "refusal" else "",
+            fault=self._fault(result),
+        )
+
+    def _read_denial(self, denial: dict[str, Any]) -> None:
+        tool, fields = denial.get("tool_name"), as_dict(denial.get("tool_input"))
+        targets = (fields.get(name) for name in ("file_path", "notebook_path", "command"))
+        if tool not in _OPTIONAL_TOOLS:
+            self.deny(f"{tool} {next(filter(None, targets), '')}".strip())
+
+    def _read_tool_result(self, result: str) -> None:
+        """Finds uses of tools that were not offered, which claude does not report as denials."""
+        for tool in _NOT_OFFERED.findall(result):
+            if tool not in _OPTIONAL_TOOLS:
+                self.deny(f"{tool} (not offered)")
+
+    def _fault(self, result: dict[str, Any]) -> AgentError | None:
+        subtype = as_text(result.get("subtype"))
+        text = as_text(result.get("result")) or "; ".join(map(str, as_list(result.get("errors"))))
+        if subtype.startswith("error_max"):
+            limit = subtype.removeprefix("error_max_").replace("_", " ")
+            return AgentBadOutput(f"claude stopped at its limit of {limit}: {text:.200}")
+        status = result.get("api_error_status")
+        if not result.get("is_error") and status is None and not subtype.startswith("error"):
+            return None
+        number = status if isinstance(status, int) else None
+        return failure_error(
+            "claude", text or subtype, remedy=_LOGIN, status=number, until=self._until
+        )
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClaudeAgent(HeadlessAgent):
     """Answers with the `claude` program."""
 
     name = "claude"
+    reader = ClaudeReader
     capabilities = Capabilities(
         edits_files=True,
         json_schema=True,
@@ -142,104 +235,6 @@ class ClaudeAgent(HeadlessAgent):
             return None
         logged_in = as_dict(status).get("loggedIn")
         return logged_in if isinstance(logged_in, bool) else None
-
-    def reader(self) -> ClaudeReader:
-        """Returns a reader for its events."""
-        return ClaudeReader()
-
-
-class ClaudeReader(OutputReader):
-    """Reads `system`, `stream_event`, `assistant`, `rate_limit_event` and `result` events."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._until: datetime | None = None
-        self._in_pieces = False
-        """Whether the message that is being written was displayed in pieces."""
-
-    def read_event(self, data: dict[str, Any]) -> str | None:
-        """Reads one event and returns the model's text in it."""
-        match data.get("type"):
-            case "result":
-                self._read_result(data)
-            case "stream_event":
-                return self._read_piece(as_dict(data.get("event")))
-            case "assistant" if isinstance(data.get("message"), dict):
-                self.update()
-                return None if self._in_pieces else _message_text(data["message"])
-            case "user":
-                self._read_tool_result(json.dumps(data.get("message")))
-            case "system" if "session_id" in data or "subtype" in data:
-                self.update()
-            case "rate_limit_event":
-                resets_at = as_dict(data.get("rate_limit_info")).get("resetsAt")
-                if isinstance(resets_at, int | float):
-                    self._until = datetime.fromtimestamp(resets_at, UTC)
-        return None
-
-    def _read_piece(self, event: Mapping[str, Any]) -> str | None:
-        """Returns the piece of a message in an event of the model's own stream.
-
-        A message that begins is an empty piece: whoever waits for the answer to begin need not
-        wait for its text, which comes last if the model thinks first or fills in a form.
-        """
-        self.update()
-        match event.get("type"):
-            case "message_start":
-                self._in_pieces = False
-                return ""
-            case "content_block_delta":
-                text = as_text(as_dict(event.get("delta")).get("text"))
-                self._in_pieces = self._in_pieces or bool(text)
-                return text or None
-            case "message_stop" if self._in_pieces:
-                return "\n"
-        return None
-
-    def _read_result(self, result: dict[str, Any]) -> None:
-        """Reads the reply; the subtype alone is no proof, it may report a false success."""
-        value, text = result.get("structured_output"), as_text(result.get("result"))
-        stop_reason = as_text(result.get("stop_reason"))
-        # Denials count even in a result that calls itself a success: the work that was denied is
-        # missing.
-        for denial in as_list(result.get("permission_denials")):
-            self._read_denial(as_dict(denial))
-        self.update(
-            complete=True,
-            text=json.dumps(value) if value is not None else text,
-            finish=stop_reason or as_text(result.get("subtype")),
-            usage=_usage(result),
-            session=as_text(result.get("session_id")),
-            cut_off=stop_reason == "max_tokens",
-            declined=text or "refused" if stop_reason == "refusal" else "",
-            fault=self._fault(result),
-        )
-
-    def _read_denial(self, denial: dict[str, Any]) -> None:
-        tool, fields = denial.get("tool_name"), as_dict(denial.get("tool_input"))
-        targets = (fields.get(name) for name in ("file_path", "notebook_path", "command"))
-        if tool not in _OPTIONAL_TOOLS:
-            self.deny(f"{tool} {next(filter(None, targets), '')}".strip())
-
-    def _read_tool_result(self, result: str) -> None:
-        """Finds uses of tools that were not offered, which claude does not report as denials."""
-        for tool in _NOT_OFFERED.findall(result):
-            if tool not in _OPTIONAL_TOOLS:
-                self.deny(f"{tool} (not offered)")
-
-    def _fault(self, result: dict[str, Any]) -> AgentError | None:
-        subtype = as_text(result.get("subtype"))
-        text = as_text(result.get("result")) or "; ".join(map(str, as_list(result.get("errors"))))
-        if subtype.startswith("error_max"):
-            limit = subtype.removeprefix("error_max_").replace("_", " ")
-            return AgentBadOutput(f"claude stopped at its limit of {limit}: {text:.200}")
-        status = result.get("api_error_status")
-        if not result.get("is_error") and status is None and not subtype.startswith("error"):
-            return None
-        number = status if isinstance(status, int) else None
-        return failure_error(
-            "claude", text or subtype, remedy=_LOGIN, status=number, until=self._until
-        )
 
 
 def _fits_argument(schema: Mapping[str, Any] | None) -> bool:

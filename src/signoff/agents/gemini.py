@@ -39,11 +39,69 @@ _DENIED = re.compile(
 )
 
 
+class GeminiReader(OutputReader):
+    """Reads `init`, `message`, `tool_use`, `tool_result` and `result`, or one whole document."""
+
+    def __init__(self, retries: int = 0) -> None:
+        super().__init__(retries)
+        self._pieces: list[str] = []
+        self._tools: dict[str, str] = {}
+
+    def read_event(self, data: dict[str, Any]) -> str | None:
+        """Reads one event and returns the model's text in it."""
+        match data.get("type"):
+            case "init" if "session_id" in data:
+                self.update(session=str(data["session_id"]))
+            case "message" if "role" in data:
+                self.update()
+                if data["role"] == "assistant":
+                    self._pieces.append(str(data.get("content") or ""))
+                    return self._pieces[-1]
+            case "tool_use":
+                self._pieces.clear()  # text before a tool call is not the answer
+                self._tools[str(data.get("tool_id"))] = str(data.get("tool_name"))
+            case "tool_result" if data.get("status") == "error":
+                tool = self._tools.get(str(data.get("tool_id")), "")
+                self._read_tool_failure(tool, str(data.get("output") or ""))
+            case "result" if data.keys() & {"status", "stats", "error"}:
+                self._read_end(data)
+            case None if data.keys() & {"response", "error"}:
+                self._pieces = [as_text(data.get("response"))]
+                self.update(session=as_text(data.get("session_id")) or None)
+                self._read_end(data)
+                return self._pieces[0] or None
+        return None
+
+    def read_stderr(self, line: str) -> None:
+        """Stops a program that keeps retrying, and collects tools that failed."""
+        failure = _TOOL_FAILED.search(line)
+        if failure:
+            self._read_tool_failure(failure[1], failure[2])
+        retry = _RETRYING.search(line)
+        if retry and int(retry[1]) > self.retries:
+            status = int(retry[2]) if retry[2] else 503
+            raise failure_error("gemini", retry[3].strip(". "), remedy=_LOGIN, status=status)
+
+    def _read_end(self, end: dict[str, Any]) -> None:
+        self.update(
+            text="".join(self._pieces),
+            finish=as_text(end.get("status")) or None,
+            usage=_usage(end.get("stats")),
+            complete=True,
+            fault=_fault(end),
+        )
+
+    def _read_tool_failure(self, tool: str, reason: str) -> None:
+        if tool in _WRITE_TOOLS and _DENIED.search(reason):
+            self.deny(f"{tool}: {reason}")
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class GeminiAgent(HeadlessAgent):
     """Answers with the `gemini` program."""
 
     name = "gemini"
+    reader = GeminiReader
     capabilities = Capabilities(
         edits_files=True,
         streaming=True,
@@ -111,68 +169,6 @@ class GeminiAgent(HeadlessAgent):
         """Checks for a key or a stored login."""
         has_key = any(environment.get(key) for key in self.key_variables)
         return has_key or _has_stored_login(environment.get("HOME", "~"))
-
-    def reader(self) -> GeminiReader:
-        """Returns a reader for its events."""
-        return GeminiReader(self.vendor_retries)
-
-
-class GeminiReader(OutputReader):
-    """Reads `init`, `message`, `tool_use`, `tool_result` and `result`, or one whole document."""
-
-    def __init__(self, retries: int) -> None:
-        super().__init__()
-        self._retries = retries
-        self._pieces: list[str] = []
-        self._tools: dict[str, str] = {}
-
-    def read_event(self, data: dict[str, Any]) -> str | None:
-        """Reads one event and returns the model's text in it."""
-        match data.get("type"):
-            case "init" if "session_id" in data:
-                self.update(session=str(data["session_id"]))
-            case "message" if "role" in data:
-                self.update()
-                if data["role"] == "assistant":
-                    self._pieces.append(str(data.get("content") or ""))
-                    return self._pieces[-1]
-            case "tool_use":
-                self._pieces.clear()  # text before a tool call is not the answer
-                self._tools[str(data.get("tool_id"))] = str(data.get("tool_name"))
-            case "tool_result" if data.get("status") == "error":
-                tool = self._tools.get(str(data.get("tool_id")), "")
-                self._read_tool_failure(tool, str(data.get("output") or ""))
-            case "result" if data.keys() & {"status", "stats", "error"}:
-                self._read_end(data)
-            case None if data.keys() & {"response", "error"}:
-                self._pieces = [as_text(data.get("response"))]
-                self.update(session=as_text(data.get("session_id")) or None)
-                self._read_end(data)
-                return self._pieces[0] or None
-        return None
-
-    def read_stderr(self, line: str) -> None:
-        """Stops a program that keeps retrying, and collects tools that failed."""
-        failure = _TOOL_FAILED.search(line)
-        if failure:
-            self._read_tool_failure(failure[1], failure[2])
-        retry = _RETRYING.search(line)
-        if retry and int(retry[1]) > self._retries:
-            status = int(retry[2]) if retry[2] else 503
-            raise failure_error("gemini", retry[3].strip(". "), remedy=_LOGIN, status=status)
-
-    def _read_end(self, end: dict[str, Any]) -> None:
-        self.update(
-            text="".join(self._pieces),
-            finish=as_text(end.get("status")) or None,
-            usage=_usage(end.get("stats")),
-            complete=True,
-            fault=_fault(end),
-        )
-
-    def _read_tool_failure(self, tool: str, reason: str) -> None:
-        if tool in _WRITE_TOOLS and _DENIED.search(reason):
-            self.deny(f"{tool}: {reason}")
 
 
 def _has_stored_login(home: str) -> bool:

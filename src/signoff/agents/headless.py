@@ -155,7 +155,9 @@ class OutputReader:
     This base displays the output and recognizes nothing in it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, retries: int = 0) -> None:
+        """Takes how often the program may retry by itself."""
+        self.retries = retries
         self.reply = ProgramReply(complete=False)
         """The reply so far."""
         self.recognized = False
@@ -283,6 +285,8 @@ class HeadlessAgent(ABC):
 
     name = ""
     capabilities = Capabilities()
+    reader: ClassVar[type[OutputReader]] = OutputReader
+    """Reads the program's output."""
     login_hint: ClassVar[str]
     """What to do when the program is not logged in."""
     install_hint: ClassVar[str]
@@ -332,10 +336,6 @@ class HeadlessAgent(ABC):
     @abstractmethod
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the program's arguments for one request."""
-
-    def reader(self) -> OutputReader:
-        """Returns a new reader for the program's output."""
-        return OutputReader()
 
     def has_succeeded(self, exit_code: int) -> bool:
         """Returns whether an exit code is that of a success."""
@@ -452,7 +452,7 @@ class HeadlessAgent(ABC):
         return program_environment(names, {**fixed, **own})
 
     async def _attempt(self, job: Job, request: AgentRequest, call: Call) -> Reply:
-        reader = self.reader()
+        reader = self.reader(self.vendor_retries)
 
         def emit(text: str | None) -> None:
             if text is not None:
