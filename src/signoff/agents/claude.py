@@ -65,12 +65,9 @@ class ClaudeReader(OutputReader):
             case "stream_event":
                 return self._read_piece(as_dict(data.get("event")))
             case "assistant" if isinstance(data.get("message"), dict):
-                self.update()
                 return None if self._in_pieces else _message_text(data["message"])
             case "user":
                 self._read_tool_result(json.dumps(data.get("message")))
-            case "system" if "session_id" in data or "subtype" in data:
-                self.update()
             case "rate_limit_event":
                 resets_at = as_dict(data.get("rate_limit_info")).get("resetsAt")
                 if isinstance(resets_at, int | float):
@@ -83,7 +80,6 @@ class ClaudeReader(OutputReader):
         A message that begins is an empty piece: whoever waits for the answer to begin need not
         wait for its text, which comes last if the model thinks first or fills in a form.
         """
-        self.update()
         match event.get("type"):
             case "message_start":
                 self._in_pieces = False

@@ -35,10 +35,7 @@ class CodexReader(OutputReader):
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one event and returns the model's text in it; only a completed turn counts."""
-        kind = str(data.get("type"))
-        if kind.startswith(("thread.", "turn.", "item.")):
-            self.update()
-        match kind:
+        match data.get("type"):
             case "thread.started":
                 self.update(session=as_text(data.get("thread_id")) or None)
             case "item.completed":

@@ -158,7 +158,7 @@ class CommandAgent(HeadlessAgent):
         name = self.argv[0].replace("{project_root}", settings_folder(None))
         return find_program(self.name, project_program(name), ()) or ""
 
-    def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:
+    def read_output(self, reply: ProgramReply, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # it has no events
         """Returns the answer from the source that the settings name."""
         text = output.text.strip("\n")
         return ProgramReply(_extract(self.answer, text, job), usage=self._parse_usage(text))

@@ -52,11 +52,9 @@ class GeminiReader(OutputReader):
         match data.get("type"):
             case "init" if "session_id" in data:
                 self.update(session=str(data["session_id"]))
-            case "message" if "role" in data:
-                self.update()
-                if data["role"] == "assistant":
-                    self._pieces.append(str(data.get("content") or ""))
-                    return self._pieces[-1]
+            case "message" if data.get("role") == "assistant":
+                self._pieces.append(str(data.get("content") or ""))
+                return self._pieces[-1]
             case "tool_use":
                 self._pieces.clear()  # text before a tool call is not the answer
                 self._tools[str(data.get("tool_id"))] = str(data.get("tool_name"))

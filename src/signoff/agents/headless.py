@@ -98,7 +98,8 @@ class Transcript:
         self._on_line = on_line
         self._lines = LineSplitter(self._read_line, MAX_OUTPUT_BYTES)
         self._output = bytearray()
-        self._objects = 0
+        self.objects = 0
+        """How many JSON objects it had."""
 
     def add(self, chunk: bytes) -> None:
         """Adds the next chunk; raises `AgentBadOutput` when the output grows too large."""
@@ -116,7 +117,7 @@ class Transcript:
         self.text = self._output.decode("utf-8", "replace")
         # A replacement character does not encode back to the bytes that it replaced.
         self.is_valid_utf8 = self.text.encode() == self._output
-        if self._objects:
+        if self.objects:
             return
         with suppress(ValueError):
             document = json.loads(self.text)
@@ -131,7 +132,7 @@ class Transcript:
         except ValueError:
             data = None
         if data is not None:
-            self._objects += 1
+            self.objects += 1
             self._on_object(data)
         elif line:
             self._on_line(line)
@@ -160,8 +161,6 @@ class OutputReader:
         self.retries = retries
         self.reply = ProgramReply(complete=False)
         """The reply so far."""
-        self.recognized = False
-        """Whether any of the output was the vendor's JSON."""
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one JSON object as it arrives and returns its text to display, if any.
@@ -177,7 +176,6 @@ class OutputReader:
 
     def update(self, **fields: Any) -> None:
         """Adds fields of a vendor's event to the reply."""
-        self.recognized = True
         self.reply = replace(self.reply, **fields)
 
     def deny(self, action: str) -> None:
@@ -355,11 +353,9 @@ class HeadlessAgent(ABC):
         """Returns whether the program has a login, at no cost; None if that is unknown."""
         return None
 
-    def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # for subclasses
-        """Returns the answer of a program that printed no vendor JSON at all, if it may do so."""
-        raise AgentBadOutput(
-            f"{self.name} printed none of the events that it was asked for: {output.text:.200}"
-        )
+    def read_output(self, reply: ProgramReply, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # for subclasses
+        """Returns the reply of a program that has succeeded; `reply` is what its events say."""
+        return reply
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Runs the program once and returns its answer."""
@@ -464,12 +460,9 @@ class HeadlessAgent(ABC):
         try:
             result = await run_program(job, call, output.add, LineSplitter(reader.read_stderr).add)
             output.close()
-            if reader.recognized:
-                reply = reader.reply
-            elif self.has_succeeded(result.code):
-                reply = self.plain_reply(job, output)
-            else:
-                reply = ProgramReply()  # the exit code decides what this means
+            reply = reader.reply
+            if self.has_succeeded(result.code):
+                reply = self.read_output(reply, job, output)
             if reply.usage is not None and reply.usage.model is None:
                 # Prices depend on the model, and most programs do not report it.
                 reply = replace(reply, usage=replace(reply.usage, model=request.model))
@@ -499,7 +492,10 @@ class HeadlessAgent(ABC):
         if not self.has_succeeded(result.code):
             return self._exit_error(output, result)
         if not reply.complete:
-            return AgentTransient(f"{self.name} ended before its result")
+            # A stream that broke off may be whole the next time. Whatever prints no event at all
+            # will not do better, and every try may be billed.
+            kind = AgentTransient if output.objects else AgentBadOutput
+            return kind(f"{self.name} ended before its result: {_last_lines(output.text):.200}")
         if not output.is_valid_utf8:
             return AgentBadOutput(f"{self.name} printed bytes that are not UTF-8")
         if len(reply.text) > MAX_CHARACTERS:

@@ -51,11 +51,20 @@ async def test_text_with_a_failing_exit_code_is_an_error(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "output", ['{"type":"result","subtype":"succ', '[{"type":"system"', '{"a": 1}', "Yes.", ""]
+    ("output", "error"),
+    [
+        ('{"type":"result","subtype":"succ', AgentBadOutput),
+        ('[{"type":"system"', AgentBadOutput),
+        ("Yes.", AgentBadOutput),
+        ("", AgentBadOutput),
+        ('{"a": 1}', AgentTransient),
+    ],
 )
-async def test_output_that_is_not_the_vendors_is_an_error(tmp_path: Path, output: str) -> None:
+async def test_output_that_is_not_the_vendors_is_an_error(
+    tmp_path: Path, output: str, error: type[AgentError]
+) -> None:
     """A truncated document or a warning would be reviewed as if it were the answer."""
-    with pytest.raises(AgentBadOutput, match="none of the events"):
+    with pytest.raises(error, match="before its result"):
         await ask(agent(tmp_path, f"print({output!r}, end='')"))
 
 
