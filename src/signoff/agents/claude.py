@@ -51,11 +51,9 @@ _LOGIN = "run `claude` and then /login, or set ANTHROPIC_API_KEY"
 
 
 class ClaudeReader(OutputReader):
-    """Reads `system`, `stream_event`, `assistant`, `rate_limit_event` and `result` events."""
+    """Reads `stream_event`, `user`, `rate_limit_event` and `result` events."""
 
     _until: datetime | None = None
-    _in_pieces = False
-    """Whether the message that is being written was displayed in pieces."""
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one event and returns the model's text in it."""
@@ -64,8 +62,6 @@ class ClaudeReader(OutputReader):
                 self._read_result(data)
             case "stream_event":
                 return self._read_piece(as_dict(data.get("event")))
-            case "assistant" if isinstance(data.get("message"), dict):
-                return None if self._in_pieces else _message_text(data["message"])
             case "user":
                 self._read_tool_result(json.dumps(data.get("message")))
             case "rate_limit_event":
@@ -82,13 +78,10 @@ class ClaudeReader(OutputReader):
         """
         match event.get("type"):
             case "message_start":
-                self._in_pieces = False
                 return ""
             case "content_block_delta":
-                text = as_text(as_dict(event.get("delta")).get("text"))
-                self._in_pieces = self._in_pieces or bool(text)
-                return text or None
-            case "message_stop" if self._in_pieces:
+                return as_text(as_dict(event.get("delta")).get("text")) or None
+            case "message_stop":
                 return "\n"
         return None
 
@@ -235,12 +228,6 @@ class ClaudeAgent(HeadlessAgent):
 
 def _fits_argument(schema: Mapping[str, Any] | None) -> bool:
     return schema is not None and len(json.dumps(schema).encode()) <= MAX_SCHEMA_BYTES
-
-
-def _message_text(message: Mapping[str, Any]) -> str | None:
-    blocks = map(as_dict, as_list(message.get("content")))
-    texts = [text for block in blocks if (text := as_text(block.get("text")))]
-    return "\n".join(texts) + "\n" if texts else None
 
 
 def _usage(result: Mapping[str, Any]) -> Usage | None:
