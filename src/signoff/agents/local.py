@@ -186,14 +186,18 @@ class LocalModel:
             load = {
                 "path": str(path),
                 "context": self.context,
-                "threads": self.threads or _default_threads(),
+                # Half the cores: threads of the runner busy-wait, which would slow other work.
+                "threads": self.threads or min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2)),
                 "folder": str(scratch),
                 "parent": os.getpid(),
                 "body": body,
             }
             argv = [sys.executable, "-P", "-m", "signoff.agents.local_child"]
             stdin = json.dumps(load)
-            job = Job(argv, str(Path.cwd()), _environment(), self.timeout, stdin)
+            # The child must find the same packages, whatever put them on this process's path.
+            packages = os.pathsep.join(path for path in sys.path if path)
+            environment = program_environment(_LIBRARY_PATHS, {"PYTHONPATH": packages})
+            job = Job(argv, str(Path.cwd()), environment, self.timeout, stdin)
             try:
                 return await run_program(
                     job, call, LineSplitter(read, MAX_OUTPUT_BYTES).add, lambda _chunk: None
@@ -285,20 +289,9 @@ def _turn() -> asyncio.Lock:
     return _turns.setdefault(loop, asyncio.Lock())
 
 
-def _environment() -> dict[str, str]:
-    # The child must find the same packages, whatever put them on this process's path.
-    packages = os.pathsep.join(path for path in sys.path if path)
-    return program_environment(_LIBRARY_PATHS, {"PYTHONPATH": packages})
-
-
 def _ready_models(cache: ModelCache) -> list[str]:
     return [name for name, each in cache.catalog.items() if cache.state(each) is State.READY]
 
 
 def _cache() -> ModelCache:
     return model_cache(os.environ)
-
-
-def _default_threads() -> int:
-    """Returns half the cores: threads of the runner busy-wait, which would slow other work."""
-    return min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2))

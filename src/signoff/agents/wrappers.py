@@ -104,10 +104,8 @@ def _sum(refused: Usage | None, usage: Usage | None) -> Usage | None:
         return None
     if refused == FREE_USAGE:
         return usage
-    sums: dict[str, Any] = {}
-    for name in USAGE_AMOUNTS:
-        one, two = getattr(refused, name), getattr(usage, name)
-        sums[name] = None if one is None or two is None else one + two
+    pairs = {name: (getattr(refused, name), getattr(usage, name)) for name in USAGE_AMOUNTS}
+    sums = {name: None if None in pair else sum(pair) for name, pair in pairs.items()}
     return replace(usage, **sums)
 
 

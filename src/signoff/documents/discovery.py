@@ -101,10 +101,6 @@ class Discovery:
         """The names of all workflows."""
         return sorted({found.workflow.name for found in self.found})
 
-    def matching(self, name: str) -> list[DiscoveredWorkflow]:
-        """Returns all workflows of this name; more than one is an error."""
-        return [found for found in self.found if found.workflow.name == name]
-
 
 def discover_files(
     files: Iterable[Path],
