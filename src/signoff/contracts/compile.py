@@ -79,7 +79,7 @@ def compile_definition(
 
 def _require_database(database: Database, _params: Mapping[str, Any]) -> dict[str, Any]:
     """Raises `ConfigError` for a file that does not exist, before anything of a run does."""
-    path = check_address(database.url) if database.url else None
+    path = check_address(database.url)
     if path is not None and not path.exists():
         raise ConfigError(f"there is no database at {path}; create it, or fix the address")
     return {}

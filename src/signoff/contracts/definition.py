@@ -223,11 +223,6 @@ def _database_problems(database: Database | None, locate: Locate) -> Iterator[Pr
     if database is None:
         return
     where = locate(("database",))
-    if database.connect is not None and not database.url:
-        if database.backup is not False:
-            what = "a database with a function for connections is not backed up without a url"
-            yield Problem(where, what, "add its url, or choose backup: False")
-        return
     try:
         path = check_address(database.url)
     except ConfigError as error:

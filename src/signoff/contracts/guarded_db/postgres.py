@@ -4,8 +4,8 @@ PostgreSQL has no authorizer. Instead, reads run in READ ONLY transactions, and 
 change before it runs. Reads and explanations use the protocol that accepts
 one statement at a time, so a text with several of them fails before any of it runs.
 
-The limits are set in each transaction: a connection pooler, or a pool of the program, may give
-each transaction another session. For the same reason no statement is prepared.
+The limits are set in each transaction: a connection pooler may give each transaction another
+session. For the same reason no statement is prepared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from signoff.contracts.guarded_db.ports import (
     ResultSize,
     Row,
     StatementResult,
-    given_back,
 )
 from signoff.contracts.guarded_db.verdict import (
     ALLOWED,
@@ -183,20 +182,18 @@ def _changes(node: object) -> Iterator[tuple[str, str]]:
 
 
 class PostgresConnection:
-    """One connection to a server, our own or one that the user has opened."""
+    """One connection to a server."""
 
     dialect: Dialect = "postgres"
 
     def __init__(
         self,
-        database: str | psycopg.Connection[Any],
+        url: str,
         *,
         functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
-        give_back: Callable[[], Any] | None = None,
     ) -> None:
-        """`give_back` is called in the end with a connection of the user, which else is closed."""
         self._psycopg = driver()
         self._driver_error: type[psycopg.Error] = self._psycopg.Error
         self._statement_seconds = statement_seconds
@@ -210,21 +207,14 @@ class PostgresConnection:
             "idle_in_transaction_session_timeout": "600000",
         }
         self._limits = "; ".join(f"SET LOCAL {name} = {value}" for name, value in limits.items())
-        self._give_back = give_back
-        self._borrowed = not isinstance(database, str)
-        if not isinstance(database, str):
-            self._borrow(database)
-            return
-        self.label = label_of(database)
+        self.label = label_of(url)
         with self._translate_errors():
             self._db = self._psycopg.connect(
-                database, autocommit=True, connect_timeout=max(2, int(patience))
+                url, autocommit=True, connect_timeout=max(2, int(patience))
             )
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
-        if self._borrowed and self._give_back is None:
-            raise given_back()
         # The limits belong to the transaction: a pooler may give the next one another session.
         self.own(f"BEGIN {'READ WRITE' if write else 'READ ONLY'}; {self._limits}")
 
@@ -307,16 +297,8 @@ class PostgresConnection:
             self._db.cancel_safe(timeout=2.0)
 
     def close(self) -> None:
-        """Closes the connection, or gives it back as it was."""
-        if not self._borrowed:
-            self._db.close()
-        if self._give_back is None:
-            return
-        give_back, self._give_back = self._give_back, None
-        with suppress(StoreError):
-            self.rollback()
-            self._db.autocommit = self._autocommit
-        give_back()
+        """Closes the connection."""
+        self._db.close()
 
     def is_alive(self) -> bool:
         """Whether the server answers; it may close a connection that is idle for long."""
@@ -326,24 +308,11 @@ class PostgresConnection:
             return False
         return True
 
-    def _borrow(self, database: psycopg.Connection[Any]) -> None:
-        self.label = f"database {database.info.dbname} on {database.info.host or 'this machine'}"
-        self._give_back = self._give_back or database.close
-        with self._translate_errors():
-            if database.info.transaction_status != self._psycopg.pq.TransactionStatus.IDLE:
-                database.rollback()
-            self._autocommit = database.autocommit
-            database.autocommit = True
-        self._db = database
-
     def _in_transaction(self) -> bool:
         return self._db.info.transaction_status in _OPEN
 
     def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
-        # The program that has lent the connection may have set other cursors and rows.
-        cursor: psycopg.RawCursor[tuple[Any, ...]] = self._psycopg.RawCursor(
-            self._db, row_factory=self._psycopg.rows.tuple_row
-        )
+        cursor: psycopg.RawCursor[tuple[Any, ...]] = self._psycopg.RawCursor(self._db)
         return cursor
 
     def _read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[tuple[Any, ...]]]:
