@@ -178,7 +178,7 @@ class SafeDatabaseClient:
         as it changes the same rows.
         """
         statement = staging.Statement(sql, params, self._guard.check(sql))
-        if statement.allowed.kind in (StatementKind.READ, StatementKind.LOCK):
+        if statement.allowed.kind is StatementKind.READ:
             raise UsageError("a statement that changes nothing needs no confirmation")
         with self._lock, transaction(self._db, write=True):
             _result, seen = self._run_seen(statement)

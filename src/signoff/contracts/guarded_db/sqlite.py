@@ -65,7 +65,6 @@ Authorizer: TypeAlias = Callable[[int, str | None, str | None, str | None, str |
 _READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 _WRITES = {
     StatementKind.READ: frozenset[int](),
-    StatementKind.LOCK: frozenset[int](),
     # An INSERT with ON CONFLICT DO UPDATE is both.
     StatementKind.INSERT: frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}),
     StatementKind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
