@@ -397,7 +397,8 @@ def _imported_by(path: Path, package: str, folder: Path) -> dict[Path, str]:
             finder.run_script(str(path))
     except (OSError, SyntaxError, ImportError, ValueError):
         return {}
-    files = [Path(each.__file__) for each in finder.modules.values() if each.__file__]
+    names = (getattr(each, "__file__", None) for each in finder.modules.values())
+    files = [Path(name) for name in names if name]
     # The parsed form is digested, so that comments and formatting may change under a run.
     return {
         file: text_digest(ast.unparse(parse_module(file.read_text("utf-8"))))

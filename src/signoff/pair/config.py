@@ -207,8 +207,6 @@ class PairSection(FileSection, OllamaConfig):
         None, description="one of: phrase, structured"
     )
     strict: bool = Field(False, description="true or false")
-    candidates: int = Field(1, ge=1, description="a whole number from 1")
-    keep: Literal["last", "best"] = Field("last", description="one of: last, best")
     similarity: float = Field(
         ALIKE, ge=0, le=1, allow_inf_nan=False, description="a number from 0 to 1"
     )
@@ -255,7 +253,6 @@ class Seat(BaseModel):
     """Options of each request: temperature, tokens, server."""
     timeout: float | None = None
     takes_schema: bool = False
-    takes_seed: bool = False
     is_check: bool = False
     """Whether a program or a function computes the review from the bare text."""
 
@@ -469,7 +466,6 @@ class _Seating:
             options=options,
             timeout=config.request_timeout if uses_server else None,
             takes_schema=can.json_schema,
-            takes_seed=can.seeds,
             is_check=can.deterministic,
         )
 
