@@ -19,7 +19,6 @@ from typing import Any
 
 from signoff.contracts.checkpoint import RESULTS, is_result_name
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
-from signoff.contracts.context import StepContext
 from signoff.contracts.contract_file import (
     VERSION,
     ContractFile,
@@ -39,7 +38,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.work import VARIABLE
+from signoff.contracts.work import VARIABLE, StepContext
 from signoff.core.errors import ConfigError, InvalidWorkflow, Problem
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath

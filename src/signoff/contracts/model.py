@@ -14,7 +14,7 @@ from signoff.agents.kinds import DEFAULT_AGENT
 from signoff.core.spend import Limits
 
 if TYPE_CHECKING:
-    from signoff.contracts.context import StepContext
+    from signoff.contracts.work import StepContext
 
 Check = Callable[["StepContext"], bool | Awaitable[bool]]
 Command = Callable[["StepContext"], Any] | Sequence[str] | str

@@ -17,14 +17,16 @@ from signoff.contracts.checkpoint import (
     BACKUP,
     COMPLETED,
     HINT,
+    ITEM_KEY,
     ITEMS,
     MARKER,
+    RETRIES,
     Checkpoint,
     checkpoint_of,
+    item_names,
     named_update,
     named_value,
 )
-from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepKey, back_up, is_backed_up, open_database
 from signoff.contracts.model import (
     MAX_RETRIES,
@@ -36,8 +38,8 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.resuming import ITEM_KEY, RETRIES, item_names
 from signoff.contracts.work import (
+    StepContext,
     check_storable,
     evaluate,
     holds,
