@@ -7,18 +7,18 @@ from tests.tables import table
 
 CORE = Path(__file__).parents[2] / "src" / "signoff" / "core"
 
-# Modules that compute and do nothing else. `datetime` and `inspect` are here for their types;
-# the calls by which they would read the clock are refused below.
+# Modules that compute and do nothing else. `_typeshed`, `datetime` and `inspect` are here for their
+# types; the calls by which they would read the clock are refused below.
 PURE_STDLIB = frozenset(
     """
     __future__ abc ast base64 binascii bisect builtins cmath collections copy dataclasses datetime
-    decimal difflib enum fractions functools graphlib hashlib heapq html inspect itertools json
-    keyword linecache math numbers operator
+    _typeshed decimal difflib enum fractions functools graphlib hashlib heapq html inspect
+    itertools json keyword linecache math numbers operator
     re reprlib statistics string struct textwrap types typing
     unicodedata
     """.split()
 )
-OWN = ("signoff.core", "signoff.core.errors", "signoff.core.remedies", "signoff.core.tagged_json")
+OWN = ("signoff.core",)
 COMPUTES_ONLY = {"codec.py": {"orjson"}}
 
 CLOCK_READS = frozenset(

@@ -12,8 +12,8 @@ DOORS: Mapping[str, Sequence[str]] = {
     "markdown_it": ("views.pages.markdown",),
     "prometheus_client": ("views.metrics",),
     "webauthn": ("app.people.passkeys",),
-    # Notations know no command line. A profile adds its commands to a group (seed format).
-    "click": ("surfaces.", "profiles.discovery", "profiles.factories"),
+    # Notations know no command line. A profile adds its commands to a group (its protocol).
+    "click": ("surfaces.", "profiles.factories"),
     # The user's database, behind the port of contracts; `contracts` exports its client.
     "signoff.contracts.guarded_db": (
         "contracts",

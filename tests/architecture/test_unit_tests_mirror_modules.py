@@ -23,12 +23,12 @@ def test_a_test_of_no_module_is_found() -> None:
 
     A test may be named after a module, a part of it or a package.
     """
-    modules = ["_extras.py", "runtime/process.py", "views/run_directory/__init__.py"]
+    modules = ["_extras.py", "runtime/process.py", "store/postgres/__init__.py"]
     in_place = [
         "runtime/test_process.py",
         "runtime/test_process_streams.py",
-        "store/test_rundir.py",
-        "store/rundir/test_exports.py",
+        "store/test_postgres.py",
+        "store/postgres/test_exports.py",
         "test_extras.py",
     ]
     misplaced = ["runtime/test_streams.py", "test_process.py", "runtime/test_processes.py"]

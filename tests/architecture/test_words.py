@@ -52,7 +52,7 @@ REPLACED: Mapping[str, str] = {
 
 ALLOWED: dict[str, dict[str, str]] = {
     "pursu": {
-        "signoff/review/templates/judge": REPLY,
+        "signoff/review/pure/templates/judge": REPLY,
         "signoff/review/pure/work_order.py": "recognizes what a judge wrote",
     },
     "reviewer": {
@@ -60,6 +60,8 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/profiles/library/": PROFILE,
         "signoff/review/pure/reviewer_verdict.py": PAIR,
         "signoff/skills/": SKILL,
+        "signoff/surfaces/notations/pair.py": PAIR,
+        "signoff/surfaces/notations/skills/": SKILL,
         "signoff/views/metrics.py": PAIR,
     },
     "approv": {
@@ -67,7 +69,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/surfaces/cli/": HUMAN,
         "signoff/contracts/runtime.py": HUMAN,
         "signoff/core/": HUMAN,
-        "signoff/surfaces/notations/policy/__init__.py": "names a key of a policy file",
         "signoff/review/flow/end_view.py": HUMAN,
         "signoff/review/flow/presets/": HUMAN,
         "signoff/review/flow/schemas/": HUMAN,
@@ -76,15 +77,18 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/review/flow/validation.py": HUMAN,
         "signoff/surfaces/mcp/": HUMAN,
         "signoff/views/run_log.py": "names a field of the specification of pairs",
-        "signoff/passkeys/": HUMAN,
         "signoff/pair/presets.md": "is a prompt: the reply of a reviewer is called an approval",
         "signoff/profiles/": PROFILE,
         "signoff/review/pure/reviewer_verdict.py": "recognizes what a reviewer wrote",
         "signoff/review/pure/history.py": HUMAN,
-        "signoff/review/flow/templates/judge.md": REPLY,
+        "signoff/review/pure/templates/judge.md": REPLY,
         "signoff/skills/library/planner.md": HUMAN,
-        "signoff/store/": HUMAN,
+        "signoff/surfaces/notations/policy.py": "names a key of a policy file",
+        "signoff/surfaces/notations/profiles/": PROFILE,
         "signoff/surfaces/web/": HUMAN,
+        "signoff/views/metrics.py": PAIR,
+        "signoff/views/narration.py": HUMAN,
+        "signoff/views/run_directory/": HUMAN,
     },
     "iteration": {
         "signoff/contracts/checkpoint.py": "names a value that conditions of contracts read",
@@ -94,9 +98,10 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/review/flow/model.py": FILES,
         "signoff/review/flow/steps/handler.py": FILES,
         "signoff/profiles/": FILES,
-        "signoff/skills/commands/quality_review.": FILES,
+        "signoff/surfaces/notations/skills/quality_review.": FILES,
         "signoff/skills/qr.py": FILES,
         "signoff/views/run_directory/": FILES,
+        "signoff/store/run_layout.py": FILES,
         "signoff/store/base.py": COLUMN,
         "signoff/store/commits.py": COLUMN,
     },
@@ -108,12 +113,7 @@ ALLOWED: dict[str, dict[str, str]] = {
 }
 """Where a replaced word may stand, by the start of the word and of the path, and why."""
 
-SURFACES = (
-    "signoff/surfaces/cli/",
-    "signoff/views/exports/",
-    "signoff/views/",
-    "signoff/views/pages/",
-)
+SURFACES = ("signoff/surfaces/cli/", "signoff/views/")
 """Where a single word is a text that is shown; elsewhere it may be a key of a file format."""
 KEYS = ("approv", "reviewer", "pursu")
 """The starts of words that are keys of specified file formats, too."""
@@ -150,7 +150,7 @@ def test_replaced_words_are_found_in_messages_help_and_templates() -> None:
         a__fine='"""Persisting."""\npursued = state.to_fix\nkey = "pursued_by_round"',
         a__key='approved = turn["approved"]\nverdict = "APPROVED or REWRITE"',
         a__data='run = {"iteration": 2, "max_iterations": 3}',
-        pages__shown='yield "approved"',
+        views__shown='yield "approved"',
     )
     pages = [("signoff/a/page.html:2", "<p>introduced</p>")]
 
@@ -158,7 +158,7 @@ def test_replaced_words_are_found_in_messages_help_and_templates() -> None:
         ("signoff/a/message.py:1", "persisting"),
         ("signoff/a/help.py:3", "regressed"),
         ("signoff/a/data.py:1", "iteration"),
-        ("signoff/pages/shown.py:1", "approved"),
+        ("signoff/views/shown.py:1", "approved"),
         ("signoff/a/page.html:2", "introduced"),
     ]
 

@@ -77,5 +77,5 @@ def install(folder: Path, value: str) -> None:
     metadata.mkdir()
     (metadata / "METADATA").write_text("Name: lines\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text(
-        f"[signoff.views.exports]\nlines = {module}:EXPORT\n"
+        f"[signoff.exports]\nlines = {module}:EXPORT\n"
     )

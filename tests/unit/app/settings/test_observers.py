@@ -58,7 +58,7 @@ def package(tmp_path: Path) -> Iterator[Path]:
     about = folder / "toy_observer-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-observer\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[signoff.views]\nwatcher = toy_observer:Watcher\n")
+    (about / "entry_points.txt").write_text("[signoff.observers]\nwatcher = toy_observer:Watcher\n")
     (folder / "toy_observer.py").write_text(PACKAGE)
     sys.path.insert(0, str(folder))
     yield folder

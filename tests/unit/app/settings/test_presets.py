@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-import signoff.flows
+import signoff.review.flow
 from signoff.app.settings.home import Home
 from signoff.app.settings.presets import (
     DemoRun,
@@ -28,7 +28,7 @@ from signoff.review.flow.reading import read_flow
 from signoff.testing import ScriptedAgent
 
 NAMES = [preset.name for preset in NOTATION.presets]
-SHIPPED = Path(signoff.flows.__file__).parent / "presets"
+SHIPPED = Path(signoff.review.flow.__file__).parent / "presets"
 
 
 @pytest.fixture(params=NAMES)
