@@ -457,18 +457,18 @@ def plan(workflow: Workflow) -> DryRunPlan:
     """Returns what performs each step, and which conditions are checked."""
     contract = workflow.source["contract"]
     database, steps = contract["database"], contract["steps"]
-    rows = [
-        (each["name"], _worker(each), _names(each["before"]), _names(each["after"]))
-        for each in steps
-    ]
     facts = [
         {
             "step": each["name"],
             "worked_by": _worker(each),
-            "preconditions": [condition[0] for condition in each["before"]],
-            "postconditions": [condition[0] for condition in each["after"]],
+            "preconditions": [str(condition[0]) for condition in each["before"]],
+            "postconditions": [str(condition[0]) for condition in each["after"]],
         }
         for each in steps
+    ]
+    rows = [
+        (name, by, ", ".join(before) or "-", ", ".join(after) or "-")
+        for name, by, before, after in (each.values() for each in facts)
     ]
     note = f"database: {database}; changes are committed only if the conditions hold"
     return DryRunPlan(
@@ -496,7 +496,3 @@ def _worker(step: Mapping[str, Any]) -> str:
             return f"{name}{items}"
         case other:
             return f"{other}{items}"
-
-
-def _names(conditions: Sequence[Sequence[Any]]) -> str:
-    return ", ".join(str(condition[0]) for condition in conditions) or "-"

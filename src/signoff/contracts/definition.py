@@ -5,7 +5,6 @@ They come from Python or from a contract file. Every problem is reported at once
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections import Counter
@@ -509,10 +508,8 @@ def _unknown_agents(
     ]
     for path, agent in names:
         if known is not None and agent not in known:
-            close = difflib.get_close_matches(agent, known, n=1)
-            suggestion = f"did you mean {close[0]!r}? " if close else ""
             what = f"{format_path(path)} is the unknown agent {agent!r}"
-            yield Problem(locate(path), what, f"{suggestion}valid: {', '.join(sorted(known))}")
+            yield Problem(locate(path), what, f"valid: {', '.join(sorted(known))}")
 
 
 def _with_default_agent(

@@ -33,19 +33,13 @@ CTX_NAMES = {
 }
 """The fields of `ctx`, and their names in camel case."""
 
-_PARTS = {
-    "gate": frozenset({"gate", "option", "input"}),
-    "pending_retry": frozenset({"step", "error", "attempt"}),
-}
-"""The fields of the run's own data that have fields of their own."""
-
 # The evaluator tells which variables an expression has, but not what is read below them. These
 # patterns find the paths in its text.
 _BLANK = r"\s*\.\s*"
 _OF_CTX = re.compile(rf"(?<![\w.])ctx{_BLANK}(\w+)")
 _OF_CHECKPOINT = re.compile(
     rf"(?<![\w.])(?:ctx{_BLANK})?checkpoint"
-    rf"(?:{_BLANK}(?P<name>\w+)|\s*\[\s*[\"'](?P<quoted>[^\"']*)[\"']\s*\])(?:{_BLANK}(?P<part>\w+))?"
+    rf"(?:{_BLANK}(?P<name>\w+)|\s*\[\s*[\"'](?P<quoted>[^\"']*)[\"']\s*\])"
 )
 _OF_RESULTS = re.compile(
     rf"(?<![\w.])(?:(?:ctx{_BLANK})?checkpoint{_BLANK})?{RESULTS}"
@@ -75,11 +69,6 @@ def unknown_name(text: str) -> str:
         if name not in CTX_NAMES and name not in CTX_NAMES.values():
             valid = ", ".join(sorted(CTX_NAMES))
             return f"unknown name ctx.{name}; valid: {valid}; a parameter is params.{name}"
-    for match in _OF_CHECKPOINT.finditer(text):
-        known = _PARTS.get(_SNAKE.get(match["name"], match["name"]) or "")
-        if known and match["part"] and match["part"] not in known:
-            what = f"checkpoint.{match['name']}.{match['part']}"
-            return f"unknown name {what}; valid: {', '.join(sorted(known))}"
     if _HYPHEN.search(text):
         return f'the name of a step with a hyphen needs quotes: {RESULTS}["step-name"]'
     return ""

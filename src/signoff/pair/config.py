@@ -36,7 +36,6 @@ from signoff.documents.named_texts import read_texts
 from signoff.documents.sections import FileSection
 from signoff.notation import CompileContext
 from signoff.pair.session import ConfigurationError
-from signoff.review.pure.similarity import ALIKE
 from signoff.runtime.ports import Agent, Capabilities
 
 if TYPE_CHECKING:
@@ -207,9 +206,6 @@ class PairSection(FileSection, OllamaConfig):
         None, description="one of: phrase, structured"
     )
     strict: bool = Field(False, description="true or false")
-    similarity: float = Field(
-        ALIKE, ge=0, le=1, allow_inf_nan=False, description="a number from 0 to 1"
-    )
 
 
 class PairConfig(PairSection):
@@ -331,10 +327,9 @@ def resolve_settings(
         "reviewers": seating.reviewers,
         "seats": seating.seats().model_dump(),
     }
-    # Where no Ollama server is asked, its values would be recorded with the run and describe
-    # nothing.
+    # Where no Ollama server is asked, its model would be recorded and describe nothing.
     if OLLAMA not in seating.agents:
-        chosen |= {**dict.fromkeys(SERVER_VALUES), "model_name": arguments.get("model_name")}
+        chosen["model_name"] = arguments.get("model_name")
     return chosen
 
 

@@ -14,10 +14,10 @@ NOTATION = Notation(
         "pair",
         "signoff.pair.config:PairSection",
         "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, "
-        "similarity, model_name, temperature, max_tokens, base_url, request_timeout",
+        "model_name, temperature, max_tokens, base_url, request_timeout",
         harmless=(
             *("writer", "reviewers", "checks", "verdict", "strict", "max_turns"),
-            *("similarity", "model_name", "temperature", "max_tokens", "request_timeout"),
+            *("model_name", "temperature", "max_tokens", "request_timeout"),
         ),
     ),
     agents="signoff.pair.agents:configured_agents",

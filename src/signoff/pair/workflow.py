@@ -43,7 +43,7 @@ from signoff.review.pure.reviewer_verdict import (
     verdict_of_critique,
     verdict_of_text,
 )
-from signoff.review.pure.similarity import has_converged
+from signoff.review.pure.similarity import ALIKE, has_converged
 from signoff.runtime.fanout import FELL_SHORT
 
 Approve = Callable[[str], bool]
@@ -242,7 +242,7 @@ async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | 
     # Convergence ends a pair only where another turn would follow: at the last turn, the limit is
     # the reason that a user can do something about.
     if should_continue_iteration(len(turns), settings.max_turns, turn["approved"]):
-        converged = has_converged([each["text"] for each in turns], settings.similarity)
+        converged = has_converged([each["text"] for each in turns])
         outcome = Outcome.SKIP if converged else Outcome.ITERATE
     return outcome, {"turns": Append([turn]), "ending": outcome.value}
 
@@ -252,13 +252,13 @@ def should_continue_iteration(turn_number: int, max_turns: int, approved: bool) 
     return not approved and turn_number < max_turns
 
 
-async def _complete(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
+async def _complete(ctx: StepContext, _settings: PairSettings, _approve: Approve | None) -> Result:
     turns, outcome = ctx.step_state["turns"], Outcome(ctx.step_state["ending"])
     final = turns[-1]
     update: dict[str, Any] = {"final": final["text"], "final_turn": final["turn"]}
     last = len(turns)
     if outcome is Outcome.SKIP:
-        alike = f"turns {last - 1} and {last} are more than {settings.similarity:g} alike"
+        alike = f"turns {last - 1} and {last} are more than {ALIKE:g} alike"
         update["_reason"] = NotConverging("converged", alike)
     elif outcome is Outcome.FAIL:
         update["_reason"] = f"did not pass in {count(last, 'turn')}"

@@ -164,7 +164,7 @@ async def test_require_approval_raises_with_the_session() -> None:
     [
         ({"max_turns": 0}, ["max_turns"]),
         ({"max_turns": 11}, ["max_turns"]),
-        ({"max_turns": 0, "similarity": 2}, ["max_turns", "similarity"]),
+        ({"max_turns": 0, "temperature": 3}, ["max_turns", "temperature"]),
         ({"base_url": "nowhere", "temperature": -1}, ["temperature", "base_url"]),
         ({"request_timeout": 301, "max_tokens": 0}, ["max_tokens", "request_timeout"]),
         ({"verdict": "vote", "checks": ["words"]}, ["checks", "verdict"]),
