@@ -90,7 +90,6 @@ class LocalModel:
         system_prompt=True,
         streaming=True,
         free=True,
-        seeds=True,
         length_option="max_tokens",
         provider="llama.cpp",
         chat=True,

@@ -63,7 +63,6 @@ class OllamaModel(HttpModel):
         free=True,
         provider="ollama",
         chat=True,
-        seeds=True,
         length_option="num_predict",
         model_choice=ModelChoice.INSTALLED,
     )

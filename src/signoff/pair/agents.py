@@ -170,16 +170,9 @@ _LABEL = re.compile(
 
 
 def writer_prompt(
-    preset: PairPreset,
-    task: str,
-    last: Mapping[str, Any] | None = None,
-    version: tuple[int, int] = (1, 1),
+    preset: PairPreset, task: str, last: Mapping[str, Any] | None = None
 ) -> ProductPrompt:
-    """Returns the prompt for a new version; `last` is the turn before, if there was one.
-
-    `version` is the number of the candidate, and how many there are. A model that takes no seed
-    writes different ones only if it is asked to.
-    """
+    """Returns the prompt for a new version; `last` is the turn before, if there was one."""
     parts = [preset.request.format(task=task)]
     if last is not None:
         if last["text"]:
@@ -188,10 +181,7 @@ def writer_prompt(
             f"{preset.feedback_heading}\n{last['feedback']}",
             f"Write a better {preset.noun} that takes this into account.",
         ]
-    number, count = version
-    if count > 1:
-        parts.append(f"This is version {number} of {count}; make it unlike the obvious one.")
-    material = [task, last and [last["text"], last["feedback"]], *version]
+    material = [task, last and [last["text"], last["feedback"]]]
     return ProductPrompt("\n\n".join(parts), material, system=preset.writer_system)
 
 

@@ -13,11 +13,11 @@ NOTATION = Notation(
     settings=SettingsSection(
         "pair",
         "signoff.pair.config:PairSection",
-        "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, candidates, "
-        "keep, similarity, model_name, temperature, max_tokens, base_url, request_timeout",
+        "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, "
+        "model_name, temperature, max_tokens, base_url, request_timeout",
         harmless=(
-            *("writer", "reviewers", "checks", "verdict", "strict", "max_turns", "candidates"),
-            *("keep", "similarity", "model_name", "temperature", "max_tokens", "request_timeout"),
+            *("writer", "reviewers", "checks", "verdict", "strict", "max_turns"),
+            *("model_name", "temperature", "max_tokens", "request_timeout"),
         ),
     ),
     report="signoff.pair.workflow:report",

@@ -213,8 +213,6 @@ class Capabilities:
     """Replies carry their cost in dollars; None if the agent does not declare it."""
     free: bool = False
     """No call is billed."""
-    seeds: bool = False
-    """A request may have the option `seed`; another seed gives another answer."""
     length_option: str = ""
     """The option of a request that limits the tokens of its answer; empty if there is none."""
     model_choice: ModelChoice = ModelChoice.DEFAULT
