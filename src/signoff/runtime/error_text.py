@@ -12,7 +12,7 @@ from pathlib import Path
 
 from signoff.core.errors import AuthorError, StepFailed, StoreError
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 
 def describe_error(error: BaseException) -> str:
