@@ -226,8 +226,8 @@ def test_a_role_for_rows_only_can_do_everything(url: str) -> None:
         assert store.rows() == []
 
 
-def test_a_missing_grant_is_named(url: str) -> None:
-    """An administrator can copy what is missing."""
+def test_a_role_without_a_right_is_told_how_the_store_is_set_up(url: str) -> None:
+    """An administrator can run the statements that it prints."""
     PostgresStore(url).close()
     schema = read_address(url).schema
     with _admin(url) as admin:
@@ -235,9 +235,8 @@ def test_a_missing_grant_is_named(url: str) -> None:
         admin.execute(f"GRANT USAGE ON SCHEMA {schema} TO {ROLE}")
         admin.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {ROLE}")
 
-    grant = f"GRANT DELETE, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO {ROLE}"
     store = PostgresStore(url.replace("postgres@", f"{ROLE}@"))
-    with closing(store), pytest.raises(StoreError, match=grant) as caught:
+    with closing(store), pytest.raises(StoreError, match="permission denied") as caught:
         start_run(store)
 
     assert caught.value.remedies == (SetUpStore(),)

@@ -246,11 +246,11 @@ class SqlStore(ABC):
         if due_before is not None:
             conditions.append(f"due_at <= {_places(values, [due_before])}")
         if workflow:
-            name = commits.replace_surrogates(workflow)
+            name = commits.replace_refused(workflow)
             conditions.append(f"workflow = {_places(values, [name])}")
         if text:
             # Not LIKE: a text with a percent sign means itself.
-            part = _places(values, [commits.replace_surrogates(text.lower())])
+            part = _places(values, [commits.replace_refused(text.lower())])
             found = (f"{{position}}(lower({each}), {part}) > 0" for each in _SEARCHED)
             conditions.append(f"({' OR '.join(found)})")
         if before is not None:
@@ -368,7 +368,7 @@ class SqlStore(ABC):
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks the run's owner to cancel it."""
-        self._run(_ASK_CANCEL, run, commits.replace_surrogates(why))
+        self._run(_ASK_CANCEL, run, commits.replace_refused(why))
 
     def _locked(
         self, run: RunId, session: commits.StoreSession
@@ -415,7 +415,7 @@ class SqlStore(ABC):
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
         """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
-        values = (answer, commits.replace_surrogates(by), at)
+        values = (answer, commits.replace_refused(by), at)
 
         def work(session: commits.StoreSession) -> InboxItem:
             item = self._item(number, session)
@@ -469,24 +469,15 @@ class SqlStore(ABC):
 
         self.perform(StoreAccess.WRITE, work)
 
-    def transfer(self) -> port.RunTransfer:
-        """Returns what moves runs to this store or away from it."""
-        return _SqlTransfer(self)
-
-
-class _SqlTransfer:
-    """Runs that leave a store or arrive in it."""
-
-    def __init__(self, store: SqlStore) -> None:
-        self._store = store
+    # Runs that leave for another store, or arrive from one
 
     def stage(self, name: str, document: str) -> None:
         """Stores the document of a run that arrives."""
-        self._store._run(_STAGE, name, document)
+        self._run(_STAGE, name, document)
 
     def staged(self, name: str) -> str | None:
         """Returns the document of a run that was staged and not admitted yet."""
-        return next((str(each) for (each,) in self._store._rows(_STAGED, name)), None)
+        return next((str(each) for (each,) in self._rows(_STAGED, name)), None)
 
     def admit(self, name: str) -> None:
         """Makes the staged document a run."""
@@ -499,7 +490,7 @@ class _SqlTransfer:
             for statement in _ARRIVED:
                 session.run(statement, [name])
 
-        self._store.perform(StoreAccess.WRITE, work)
+        self.perform(StoreAccess.WRITE, work)
 
     def _insert(self, copy: RunCopy, session: commits.StoreSession) -> None:
         row, description = copy.row, text_digest(copy.description)
@@ -511,10 +502,10 @@ class _SqlTransfer:
             )
         run = run_row(session.rows(_RUN_BY_NAME, [row.name])[0]).id
         texts = {description: copy.description, **copy.blobs}
-        self._store.put_texts(session, [(run, *each) for each in texts.items()])
+        self.put_texts(session, [(run, *each) for each in texts.items()])
         late = [(*key, outcome) for key, outcome in copy.late.items()]
         contents: dict[str, Sequence[commits.Row]] = {
-            self._store.add_commit: copy.journal,
+            self.add_commit: copy.journal,
             _ADMIT_ITEM: [item[1:] for item in copy.items],
             commits.PUT_LEDGER: copy.ledger,
             _KEEP_LATE: late,
@@ -532,15 +523,11 @@ class _SqlTransfer:
             found = session.rows(_NAME_AT_FENCE, [run, fence])
             if not found or session.rows(_REQUEST_STATES, [run]) != [*requests]:
                 return False
-            self._store.delete_run(session, run)
+            self.delete_run(session, run)
             session.run(_REMEMBER_MOVE, [found[0][0], target])
             return True
 
-        return self._store.perform(StoreAccess.WRITE, work)
-
-    def moved(self, name: str) -> str | None:
-        """Returns where a run of this name went."""
-        return next((str(each) for (each,) in self._store._rows(_MOVED, name)), None)
+        return self.perform(StoreAccess.WRITE, work)
 
 
 def _places(values: list[object], more: Iterable[object]) -> str:

@@ -20,7 +20,7 @@ from signoff.core.errors import ConfigError, StoreBusy, StoreDamaged, StoreError
 from signoff.core.remedies import SetPassword, SetUpStore
 from signoff.store.commits import Row
 from signoff.store.databases import driver, label_of
-from signoff.store.postgres.queries import in_schema, restored_text, stored_text
+from signoff.store.postgres.queries import in_schema
 
 if TYPE_CHECKING:
     import psycopg
@@ -179,27 +179,6 @@ DEFAULTS = {
 """Options of a connection that its address does not set."""
 
 
-def _adapt_texts(adapters: Any) -> None:
-    """Lets every text, alone or in a list, be sent and received in the form that can be stored."""
-    string: Any = driver().types.string
-
-    class TextDumper(string.StrDumperUnknown):  # type: ignore[misc]  # loaded on demand
-        def dump(self, text: str) -> Any:
-            return super().dump(stored_text(text))
-
-    class BinaryTextDumper(string.StrBinaryDumper):  # type: ignore[misc]  # as above
-        def dump(self, text: str) -> Any:
-            return super().dump(stored_text(text))
-
-    class TextLoader(string.TextBinaryLoader):  # type: ignore[misc]  # as above
-        def load(self, data: Any) -> str:
-            return restored_text(super().load(data))
-
-    for dumper in (BinaryTextDumper, TextDumper):
-        adapters.register_dumper(str, dumper)
-    adapters.register_loader("text", TextLoader)
-
-
 class ServerSession:
     """An open connection, for one call; it sends statements about the tables of its schema."""
 
@@ -317,7 +296,6 @@ class ServerConnection:
         db.prepare_threshold = None if self.is_pooled else _PREPARED_FROM
         # As text, every character of every element would be looked at for quotes.
         db.adapters.register_dumper(list, psycopg.types.array.ListBinaryDumper)
-        _adapt_texts(db.adapters)
         self._check_encoding(db)
         self._db, self._session = db, ServerSession(db, self.address.schema)
 
@@ -358,7 +336,7 @@ class ServerConnection:
             raise store_error(self.address.label, error) from error
         except driver().Error as error:
             if error.sqlstate == DENIED and self._session is not None:
-                raise _denied_error(self._session, self.address, error) from error
+                raise _denied(self.address, str(error).splitlines()[0]) from error
             raise store_error(self.address.label, error) from error
 
 
@@ -367,39 +345,20 @@ class ServerConnection:
 
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 
-_MISSING = """
-SELECT format('GRANT USAGE ON SCHEMA %I TO %I', $1::text, current_user)
-WHERE NOT has_schema_privilege($1::text, 'USAGE')
-UNION ALL
-SELECT format('GRANT %s ON ALL TABLES IN SCHEMA %I TO %I',
-              string_agg(DISTINCT privilege, ', '), $1::text, current_user)
-FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = $1::text,
-     unnest($2::text[]) AS privilege
-WHERE relkind = 'r' AND NOT has_table_privilege(pg_class.oid, privilege)
-HAVING count(*) > 0
+_LACKS_RIGHTS = """
+SELECT 1 WHERE NOT has_schema_privilege($1::text, 'USAGE') OR EXISTS (
+    SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
+                  unnest($2::text[]) AS privilege
+    WHERE nspname = $1::text AND relkind = 'r' AND NOT has_table_privilege(pg_class.oid, privilege)
+)
 """
 
 
 def check_grants(session: ServerSession, address: ServerAddress) -> None:
     """Raises `StoreError` if the role lacks a right on a table, before a run needs it."""
-    if grants := _missing_grants(session, address):
-        raise _denied(address, "the role lacks rights", grants)
+    if session.rows(_LACKS_RIGHTS, [address.schema, list(RIGHTS)]):
+        raise _denied(address, "the role lacks rights on signoff's tables")
 
 
-def _denied_error(
-    session: ServerSession, address: ServerAddress, error: psycopg.Error
-) -> StoreError:
-    """Returns the error for a role that may not do what it has to, with the missing grants."""
-    grants: list[str] = []
-    with suppress(driver().Error):
-        grants = _missing_grants(session, address)
-    return _denied(address, str(error).splitlines()[0], grants)
-
-
-def _missing_grants(session: ServerSession, address: ServerAddress) -> list[str]:
-    return [grant for (grant,) in session.rows(_MISSING, [address.schema, list(RIGHTS)])]
-
-
-def _denied(address: ServerAddress, reason: str, grants: Sequence[str]) -> StoreError:
-    how = f"; the owner of the tables can run: {'; '.join(grants)}" if grants else ""
-    return StoreError(f"{address.label}: {reason}{how}", remedy=SetUpStore())
+def _denied(address: ServerAddress, reason: str) -> StoreError:
+    return StoreError(f"{address.label}: {reason}", remedy=SetUpStore())
