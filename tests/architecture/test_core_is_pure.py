@@ -18,7 +18,7 @@ PURE_STDLIB = frozenset(
     unicodedata
     """.split()
 )
-OWN = ("signoff.core", "signoff.core.errors", "signoff.core.remedies", "signoff.core.tagged_json")
+OWN = ("signoff.core", "signoff.core.errors", "signoff.core.remedies")
 COMPUTES_ONLY = {"codec.py": {"orjson"}}
 
 CLOCK_READS = frozenset(

@@ -12,8 +12,7 @@ from signoff.app.settings.checks import Check, check_setup
 from signoff.app.settings.home import init_home
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import StoreHealth
-from signoff.store.postgres.connection import read_address
-from signoff.store.postgres.schema import LATEST, setup_sql
+from signoff.store.postgres.connection import LATEST, read_address, setup_sql
 from signoff.store.postgres.store import PostgresStore
 from tests.stubs.postgres import PostgresServer
 

@@ -14,8 +14,7 @@ from signoff.core.errors import ConfigError, StoreBusy, StoreError, StoreTooNew,
 from signoff.core.outcome import Status
 from signoff.core.remedies import SetUpStore
 from signoff.store.postgres import store as postgres_store
-from signoff.store.postgres.connection import read_address
-from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
+from signoff.store.postgres.connection import LATEST, read_address, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
 from tests.store_suite import StoreSuite
 from tests.store_suite.journal_writer import ANN, JournalWriter, NewStore, new_request, start_run

@@ -16,7 +16,7 @@ from signoff.contracts.checkpoint import AmbiguousName, is_result_name, lookup, 
 from signoff.contracts.context import StepContext
 from signoff.contracts.expressions import BadExpression, parse_expression
 from signoff.contracts.model import Check, Condition, StepInput, StepOutput, WorkflowStep
-from signoff.core.correction import enclosed_answer
+from signoff.core.checked import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.core.errors import NotSerialisable, StepFailed, UsageError
 from signoff.core.frozen import freeze

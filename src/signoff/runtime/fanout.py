@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core import transitions as rules
-from signoff.core.checked import Checked, CheckedCall, Otherwise
+from signoff.core.checked import Checked, CheckedCall, Otherwise, corrected
 from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
-from signoff.core.correction import corrected
 from signoff.core.digest import digest
 from signoff.core.effects import EffectId, EffectKind, Reply
 from signoff.core.fold import answers_in, item_scope

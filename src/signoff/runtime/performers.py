@@ -34,10 +34,10 @@ from signoff.runtime import ports
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.error_text import describe_error
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.paths import check_path, path_from, read_text, safe_path
 from signoff.runtime.process import call_mark, run_process
 from signoff.runtime.project_files import conflict_text, replace_files
-from signoff.runtime.scratch import scratch_folder
 
 # Lets an agent work on a copy: texts are written to a new folder and read back from it.
 #

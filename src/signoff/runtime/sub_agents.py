@@ -21,9 +21,8 @@ from html import escape
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from signoff.core.checked import Checked, Otherwise
+from signoff.core.checked import Checked, Otherwise, enclosed_answer
 from signoff.core.context import Failure, StepContext
-from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.errors import AgentBadOutput, UsageError
 from signoff.core.frozen import read_only

@@ -25,7 +25,7 @@ from signoff.runtime import store_port as port
 from signoff.store.base import RUN, SqlStore, StoreAccess, T, is_held, run_row
 from signoff.store.commits import RunText, StoreSession, apply
 from signoff.store.databases import driver, user_of
-from signoff.store.postgres import connection, schema
+from signoff.store.postgres import connection
 from signoff.store.postgres import queries as q
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class PostgresStore(SqlStore):
         self._server.open()
         if isinstance(address, str):
             try:
-                self._server.perform(partial(schema.check_schema, address=self._address))
+                self._server.perform(partial(connection.check_schema, address=self._address))
             except BaseException:
                 self._server.close()
                 raise
@@ -120,7 +120,7 @@ class PostgresStore(SqlStore):
         Raises `StoreTooNew` if a newer signoff has upgraded the tables.
         """
         ((number, version),) = self._rows(_CHANGES)
-        schema.check_version(version, self._address)
+        connection.check_version(version, self._address)
         return int(number)
 
     def listener(self) -> port.StoreListener:
@@ -320,7 +320,7 @@ class _RunQueue:
     ) -> list[port.RunRow]:
         """Gives runs to a worker that can continue, the longest waiting first."""
         # The tables may have been upgraded since this worker was started.
-        schema.refuse_newer(session, self._address)
+        connection.refuse_newer(session, self._address)
         # Only owners that are known to be dead lose a run: one that has claimed it since is none.
         settled = session.age_seconds >= SETTLED_SECONDS
         dead = [each for each in _dead(alive, session, settled) if each != owner.id]
@@ -354,9 +354,9 @@ def set_up(url: str) -> int:
     address = connection.read_address(url)
 
     def migrate(session: connection.ServerSession) -> int:
-        schema.refuse_newer(session, address)
-        schema.migrate(session, address)
-        return schema.schema_version(session)
+        connection.refuse_newer(session, address)
+        connection.migrate(session, address)
+        return connection.schema_version(session)
 
     with closing(connection.ServerConnection(address)) as server:
         server.open()
@@ -366,7 +366,7 @@ def set_up(url: str) -> int:
 def setup_sql(url: str, role: str) -> str:
     """Returns what an administrator runs instead, with grants for a role that changes rows."""
     address = connection.read_address(url)
-    return schema.setup_sql(address, role or user_of(address.url) or DEFAULT_ROLE)
+    return connection.setup_sql(address, role or user_of(address.url) or DEFAULT_ROLE)
 
 
 KIND = port.StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)
