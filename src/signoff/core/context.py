@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from signoff.core import effects as fx
 from signoff.core.checked import Checked, CheckedCall, Otherwise
@@ -17,27 +17,8 @@ from signoff.core.errors import UsageError
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
 
-# What `ctx.random()` returns.
-
-
-class Chance(Protocol):
-    """A random number generator, such as `random.Random`."""
-
-    def random(self) -> float:
-        """Returns a number from 0 up to 1."""
-
-    def uniform(self, a: float, b: float) -> float:
-        """Returns a number between two others."""
-
-    def randint(self, a: int, b: int) -> int:
-        """Returns an integer between two others, both included."""
-
-    def choice(self, seq: Sequence[T]) -> T:
-        """Returns a random element."""
-
-    def shuffle(self, x: list[Any]) -> None:
-        """Shuffles a list in place."""
-
+if TYPE_CHECKING:
+    from random import Random  # only the type: what is random comes through the port
 
 T = TypeVar("T")
 
@@ -80,7 +61,7 @@ class EffectPort(Protocol):
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
 
-    def random(self, ctx: StepContext) -> Chance:
+    def random(self, ctx: StepContext) -> Random:
         """Returns a random number generator that yields the same on every replay."""
 
     def progress(self, ctx: StepContext, message: str) -> None:
@@ -336,7 +317,7 @@ class StepContext:
         """Returns the time in UTC at the first call; replays get the same."""
         return datetime.fromtimestamp(self._port().now(self), UTC)
 
-    def random(self) -> Chance:
+    def random(self) -> Random:
         """Returns a random number generator that yields the same on every replay."""
         return self._port().random(self)
 
