@@ -15,16 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from signoff.core.errors import (
-    ConfigError,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    StoreTooNew,
-    WriteFailed,
-)
+from signoff.core import errors
 from signoff.core.remedies import SetPassword, SetUpStore
 from signoff.store.commits import Row
 from signoff.store.connection import Migration, read_migrations
@@ -38,97 +31,88 @@ if TYPE_CHECKING:
 # Turns the driver's errors into errors of signoff, and tells which of them pass by themselves.
 
 
-_OUT_OF_SPACE = frozenset({"53100", "53200"})
-"""Disk full, out of memory."""
-RETRIED = frozenset({"40001", "40P01", "55P03"}) | _OUT_OF_SPACE
-"""Could not serialize, deadlock, lock not available, no space: nothing was done, so it can be done
-again."""
-
-_UNREACHABLE = ("08", "57P")
-_OUT_OF_CONNECTIONS = "53300"
-_NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection slots are reserved")
+DENIED = "42501"
 _NONE_SUPPLIED = "no password supplied"
 """libpq found no password, neither in its address nor in the environment or a file."""
-_NOT_LET_IN = (
-    _NONE_SUPPLIED,
-    "authentication failed",
-    "does not exist",
-    "not permitted to log in",
-    "no pg_hba.conf",
-)
-"""An error while connecting has a text and no code."""
-_READ_ONLY = "25006"
-"""The server is a standby: after a failover, another one accepts writes."""
-_LOGIN = "28"
-_NO_DATABASE = "3D000"
-DENIED = "42501"
 
 
-def is_lost(error: psycopg.Error) -> bool:
+class _Trouble(NamedTuple):
+    """A kind of error: how it is recognized, what it means, and what fixes it."""
+
+    codes: tuple[str, ...]
+    """How the codes of such errors begin."""
+    kind: type[errors.StoreError]
+    problem: str
+    fix: str
+    texts: tuple[str, ...] = ()
+    """What is in the text of such an error while connecting, which has no code."""
+    is_retried: bool = False
+    """Whether nothing was done, so that it can be done again."""
+    is_lost: bool = False
     """Whether the server was lost or cannot take us; whether it did the last thing is unknown."""
-    code = error.sqlstate or ""
-    if code.startswith(_UNREACHABLE) or code in (_OUT_OF_CONNECTIONS, _READ_ONLY):
-        return True
-    psycopg = driver()
-    return not code and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
-def is_refused_login(error: psycopg.Error) -> bool:
-    """Whether the server answered that it will not let us in, which waiting does not change."""
-    text = str(error)
-    if (error.sqlstate or "").startswith((_LOGIN, _NO_DATABASE)):
-        return True
-    return not error.sqlstate and any(each in text for each in _NOT_LET_IN)
+_UNREACHABLE = _Trouble(
+    ("08", "57P"),
+    errors.WriteFailed,
+    "cannot be reached",
+    "check that the server runs",
+    is_lost=True,
+)
+_NOT_LET_IN = "check the user, the password and the name of the database in its address"
+_TROUBLES = (
+    # Waiting does not change that the server will not let us in.
+    _Trouble(
+        ("28", "3D000"), errors.StoreError, "refuses the connection", _NOT_LET_IN,
+        (_NONE_SUPPLIED, "authentication failed", "does not exist", "not permitted to log in",
+         "no pg_hba.conf"),
+    ),
+    _Trouble(
+        ("53100", "53200"), errors.WriteFailed, "is out of space", "free some, then resume",
+        is_retried=True,
+    ),
+    _Trouble(
+        ("40001", "40P01", "55P03"), errors.StoreBusy, "is locked by another session", "try again",
+        is_retried=True,
+    ),
+    _Trouble(
+        ("53300",), errors.StoreBusy, "has no free connection", "use a pooler, or raise max_connections",
+        ("too many clients", "too many connections", "connection slots are reserved"),
+        is_lost=True,
+    ),
+    # The server is a standby: after a failover, another one accepts writes.
+    _Trouble(
+        ("25006",), errors.WriteFailed, "is read-only", "connect to the primary server", is_lost=True
+    ),
+    _UNREACHABLE,
+    _Trouble(("53",), errors.WriteFailed, "has reached a limit", "raise it, then resume"),
+    _Trouble(("XX",), errors.StoreDamaged, "is damaged", "restore a backup"),
+)  # fmt: skip
+"""The first that fits an error counts."""
 
 
-def is_out_of_connections(error: psycopg.Error) -> bool:
-    """Whether the server, or the role's or the database's limit, has no connection left."""
-    if error.sqlstate:
-        return error.sqlstate == _OUT_OF_CONNECTIONS
-    return any(each in str(error) for each in _NO_CONNECTION_LEFT)
+def _trouble(error: psycopg.Error) -> _Trouble | None:
+    psycopg, code = driver(), error.sqlstate or ""
+    for each in _TROUBLES:
+        if code.startswith(each.codes) if code else any(text in str(error) for text in each.texts):
+            return each
+    no_answer = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return _UNREACHABLE if not code and no_answer else None
 
 
-def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> StoreError:
+def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> errors.StoreError:
     """Returns the error to raise, which names the database and the fix."""
     if isinstance(error, UnicodeEncodeError):
-        return StoreError(f"a name contains half a character and cannot be stored: {error}")
+        return errors.StoreError(f"a name contains half a character and cannot be stored: {error}")
     if _NONE_SUPPLIED in str(error):
         problem = f"{label} needs a password, and none was given"
-        return StoreError(problem, remedy=SetPassword())
-    reason = _reason(error)
-    if is_refused_login(error):
-        return StoreError(
-            f"{label} refuses the connection ({reason}); check the user, the password and the name "
-            "of the database in its address"
-        )
-    kind, problem, fix = _kind(error)
-    return kind(f"{label} {problem} ({reason}); {fix}") if fix else kind(f"{label}: {reason}")
-
-
-def _kind(error: psycopg.Error) -> tuple[type[StoreError], str, str]:
-    """Returns the class of an error, what it means for the database, and the fix."""
-    code = error.sqlstate or ""
-    if code in _OUT_OF_SPACE:
-        return WriteFailed, "is out of space", "free some, then resume"
-    if code in RETRIED:
-        return StoreBusy, "is locked by another session", "try again"
-    if is_out_of_connections(error):
-        return StoreBusy, "has no free connection", "use a pooler, or raise max_connections"
-    if code == _READ_ONLY:
-        return WriteFailed, "is read-only", "connect to the primary server"
-    if is_lost(error):
-        return WriteFailed, "cannot be reached", "check that the server runs"
-    if code.startswith("53"):
-        return WriteFailed, "has reached a limit", "raise it, then resume"
-    if code.startswith("XX"):
-        return StoreDamaged, "is damaged", "restore a backup"
-    return StoreError, "", ""
-
-
-def _reason(error: psycopg.Error) -> str:
-    """Returns the first line of the driver's message, which contains no password."""
+        return errors.StoreError(problem, remedy=SetPassword())
+    # The first line of the driver's message contains no password.
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].removeprefix("connection failed: ")
+    reason, trouble = lines[0].removeprefix("connection failed: "), _trouble(error)
+    if trouble is None:
+        return errors.StoreError(f"{label}: {reason}")
+    return trouble.kind(f"{label} {trouble.problem} ({reason}); {trouble.fix}")
 
 
 # The address of a PostgreSQL store: a libpq URL, with the schema as one more option.
@@ -158,7 +142,7 @@ def read_address(text: str) -> ServerAddress:
     schemas = [each.removeprefix(_OPTION) for each in options if each.startswith(_OPTION)]
     schema = schemas[-1] if schemas else DEFAULT_SCHEMA
     if not _SCHEMA.fullmatch(schema):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"the schema in the database's address is {schema!r}; write lowercase letters, "
             "digits and _, not starting with a digit or pg_"
         )
@@ -272,19 +256,17 @@ class ServerConnection:
 
     def _current(self) -> ServerSession:
         if self._closed:
-            raise StoreError(f"{self.address.label} was closed by this program")
+            raise errors.StoreError(f"{self.address.label} was closed by this program")
         if self._session is None:
             self._connect()
         return self._session  # type: ignore[return-value]  # _connect has set it
 
     def _passes(self, error: psycopg.Error) -> bool:
         """Whether trying again may help; a lost connection is dropped."""
-        if (error.sqlstate or "") in RETRIED:
-            return True
-        if is_refused_login(error) or not is_lost(error):
-            return False
-        self._drop()
-        return True
+        trouble = _trouble(error)
+        if trouble is not None and trouble.is_lost:
+            self._drop()
+        return trouble is not None and (trouble.is_lost or trouble.is_retried)
 
     def _drop(self) -> None:
         if self._db is not None:
@@ -331,7 +313,7 @@ class ServerConnection:
         encoding = db.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             db.close()
-            raise StoreError(
+            raise errors.StoreError(
                 f"{self.address.label} stores texts as {encoding}; create a database with the "
                 "encoding UTF8"
             )
@@ -369,8 +351,8 @@ def check_grants(session: ServerSession, address: ServerAddress) -> None:
         raise _denied(address, "the role lacks rights on signoff's tables")
 
 
-def _denied(address: ServerAddress, reason: str) -> StoreError:
-    return StoreError(f"{address.label}: {reason}", remedy=SetUpStore())
+def _denied(address: ServerAddress, reason: str) -> errors.StoreError:
+    return errors.StoreError(f"{address.label}: {reason}", remedy=SetUpStore())
 
 
 # Creates the tables of a store, and brings older ones to the current schema.
@@ -404,7 +386,7 @@ def check_schema(session: ServerSession, address: ServerAddress) -> None:
     if version == LATEST:
         return
     if version:
-        raise StoreError(
+        raise errors.StoreError(
             f"the tables in schema {address.schema} of {address.label} have version {version}, and "
             f"this signoff needs {LATEST}; back them up, stop the workers of the older version, "
             "then upgrade them",
@@ -423,7 +405,7 @@ def refuse_newer(session: ServerSession, address: ServerAddress) -> int:
 def check_version(version: int, address: ServerAddress) -> None:
     """Raises `StoreTooNew` if the tables have a version that this program does not know."""
     if version > LATEST:
-        raise StoreTooNew(
+        raise errors.StoreTooNew(
             f"the tables in schema {address.schema} of {address.label} were written by a newer "
             f"signoff (version {version}; this one has {LATEST}); upgrade signoff"
         )

@@ -60,9 +60,10 @@ class PostgresStore(SqlStore):
         self._listener = listener or ServerListener(self._server)
         """One for all connections of a process."""
         self._owns_listener = listener is None
-        self._queue = _RunQueue(self._address)
         self._doubt = False
         """Whether the answer to the last commit was lost, so that it may have been applied."""
+        self._claim_doubt = False
+        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
         self._server.open()
         if isinstance(address, str):
             try:
@@ -167,8 +168,28 @@ class PostgresStore(SqlStore):
         self, owner: port.Owner, capabilities: Iterable[str], alive: port.Alive, limit: int
     ) -> list[port.RunRow]:
         """Gives runs that were handed over and can continue to a worker, the oldest first."""
-        claim = partial(self._queue.claim, owner, sorted(capabilities), alive, limit)
+        claim = partial(self._claim, owner, sorted(capabilities), alive, limit)
         return self._server.perform(claim, CLAIM_PATIENCE_SECONDS)
+
+    def _claim(
+        self,
+        owner: port.Owner,
+        able: list[str],
+        alive: port.Alive,
+        limit: int,
+        session: connection.ServerSession,
+    ) -> list[port.RunRow]:
+        # The tables may have been upgraded since this worker was started.
+        connection.refuse_newer(session, self._address)
+        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
+        settled = session.age_seconds >= SETTLED_SECONDS
+        dead = [each for each in _dead(alive, session, settled) if each != owner.id]
+        was_lost, self._claim_doubt = self._claim_doubt, True
+        lease = [owner.id, owner.host, owner.pid, owner.born, port.LEASE_SECONDS]
+        claimed = session.rows(_CLAIM, [*lease, json.dumps(able), dead, limit, was_lost])
+        # Other runs, which have waited for longer, may have used up the limit.
+        self._claim_doubt = was_lost and len(claimed) == limit
+        return list(map(run_row, claimed))
 
     def put_texts(self, session: StoreSession, texts: Iterable[RunText]) -> None:
         """Stores texts, and which runs use them."""
@@ -300,36 +321,6 @@ WITH queued AS (
 )
 SELECT * FROM claimed ORDER BY updated_at, id
 """
-
-
-class _RunQueue:
-    """The queue of one store."""
-
-    def __init__(self, address: connection.ServerAddress) -> None:
-        self._address = address
-        self._doubt = False
-        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
-
-    def claim(
-        self,
-        owner: port.Owner,
-        able: list[str],
-        alive: port.Alive,
-        limit: int,
-        session: connection.ServerSession,
-    ) -> list[port.RunRow]:
-        """Gives runs to a worker that can continue, the longest waiting first."""
-        # The tables may have been upgraded since this worker was started.
-        connection.refuse_newer(session, self._address)
-        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
-        settled = session.age_seconds >= SETTLED_SECONDS
-        dead = [each for each in _dead(alive, session, settled) if each != owner.id]
-        was_lost, self._doubt = self._doubt, True
-        lease = [owner.id, owner.host, owner.pid, owner.born, port.LEASE_SECONDS]
-        claimed = session.rows(_CLAIM, [*lease, json.dumps(able), dead, limit, was_lost])
-        # Other runs, which have waited for longer, may have used up the limit.
-        self._doubt = was_lost and len(claimed) == limit
-        return list(map(run_row, claimed))
 
 
 def _dead(alive: port.Alive, session: connection.ServerSession, settled: bool) -> list[str]:
