@@ -233,25 +233,24 @@ class Request:
         form: dict[str, Any] = {"kind": self.kind.value, "prompt": self.prompt}
         if self.kind.answer_form in (AnswerForm.TEXT, AnswerForm.PICK):
             form["options"] = [option.to_json() for option in self.options]
-        if self.questions:
-            form["questions"] = [question.to_json() for question in self.questions]
         if self.deadline is not None:
             form["deadline_seconds"] = self.deadline.total_seconds()
             form["default"] = self.default
         # Parts that are empty are left out: the form identifies the request on replay, so a part
         # that is added in a later version must not change the requests that do without it.
-        mappings = {"shown": self.shown, "schema": self.schema, "about": self.about}
-        form |= {name: dict(value) for name, value in mappings.items() if value}
-        texts = {"question_id": self.question_id, "path": self.path}
-        if self.edits is Edits.ACCEPT:
-            texts["edits"] = self.edits.value
-        if self.answerable_by is AnswerableBy.AGENT:
-            texts["answerable_by"] = self.answerable_by.value
-        if self.approves:
-            form["approves"] = list(self.approves)
-        if self.presence:
-            form["presence"] = True
-        return form | {name: value for name, value in texts.items() if value}
+        parts = {
+            "questions": [question.to_json() for question in self.questions],
+            "shown": dict(self.shown),
+            "schema": dict(self.schema or {}),
+            "about": dict(self.about),
+            "approves": list(self.approves),
+            "presence": self.presence,
+            "question_id": self.question_id,
+            "path": self.path,
+            "edits": self.edits.value if self.edits is Edits.ACCEPT else "",
+            "answerable_by": "agent" if self.answerable_by is AnswerableBy.AGENT else "",
+        }
+        return form | {name: value for name, value in parts.items() if value}
 
 
 # The functions below are named like the types they seem to be: that is how handlers read best.

@@ -76,13 +76,15 @@ _TROUBLES = (
         is_retried=True,
     ),
     _Trouble(
-        ("53300",), errors.StoreBusy, "has no free connection", "use a pooler, or raise max_connections",
+        ("53300",), errors.StoreBusy, "has no free connection",
+        "use a pooler, or raise max_connections",
         ("too many clients", "too many connections", "connection slots are reserved"),
         is_lost=True,
     ),
     # The server is a standby: after a failover, another one accepts writes.
     _Trouble(
-        ("25006",), errors.WriteFailed, "is read-only", "connect to the primary server", is_lost=True
+        ("25006",), errors.WriteFailed, "is read-only", "connect to the primary server",
+        is_lost=True
     ),
     _UNREACHABLE,
     _Trouble(("53",), errors.WriteFailed, "has reached a limit", "raise it, then resume"),

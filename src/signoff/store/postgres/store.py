@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.core.outcome import Status
@@ -429,6 +429,9 @@ _JOIN_SECONDS = 2.0
 _ALL = frozenset(port.Topic)
 
 
+_Subscription = tuple[frozenset[port.Topic], Callable[[], object]]
+
+
 class ServerListener:
     """Calls subscribers, in a thread, whenever a message arrives; starts with the first of them."""
 
@@ -452,7 +455,7 @@ class ServerListener:
         self, topics: Collection[port.Topic], hear: Callable[[], object]
     ) -> Callable[[], None]:
         """Calls `hear` for each message about a topic; returns what ends that."""
-        subscription = _Subscription(frozenset(topics), hear)
+        subscription = (frozenset(topics), hear)
         with self._lock:
             self._subscriptions.append(subscription)
             # A pooler is recognized when the store is opened, and there nothing would arrive.
@@ -520,11 +523,6 @@ def _messages(db: psycopg.Connection[Any], woken: socket.socket) -> set[str]:
     while (note := db.pgconn.notifies()) is not None:
         messages.add(note.extra.decode())
     return messages
-
-
-class _Subscription(NamedTuple):
-    topics: frozenset[port.Topic]
-    hear: Callable[[], object]
 
 
 def _wait(sources: Sequence[Any], seconds: float | None) -> None:
