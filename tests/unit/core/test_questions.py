@@ -29,10 +29,7 @@ def test_a_request_stores_all_questions_without_what_is_empty() -> None:
             {
                 "header": "Storage",
                 "text": "Where are records kept?",
-                "options": [
-                    {"label": "SQLite", "description": "one file"},
-                    {"label": "Postgres"},
-                ],
+                "options": [{"label": "SQLite", "description": "one file"}, {"label": "Postgres"}],
             },
             {
                 "header": "Extras",

@@ -109,9 +109,7 @@ async def test_observers_are_notified_of_the_pause() -> None:
     assert retrying.seconds == bench.clock.slept[0]
 
 
-async def test_an_error_of_content_is_not_retried_without_the_handler(
-    bench: EngineFixture,
-) -> None:
+async def test_an_error_of_content_is_not_retried_without_the_handler(bench: EngineFixture) -> None:
     """It needs feedback, not the same again; that is the step's retry."""
     bench.agent.on("Write.", errors.AgentBadOutput("no JSON"), "hello")
 
@@ -244,9 +242,7 @@ async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFix
     assert durable == [["run_started", "effect_started"]]
 
 
-async def test_a_slow_reply_is_durable_before_its_handler_continues(
-    bench: EngineFixture,
-) -> None:
+async def test_a_slow_reply_is_durable_before_its_handler_continues(bench: EngineFixture) -> None:
     """A handler that then blocks or crashes must not lose an expensive reply."""
     durable: list[str] = []
 

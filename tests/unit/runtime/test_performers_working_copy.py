@@ -202,9 +202,7 @@ async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path, crashe
     assert result.state["contents"] == {NAME: "half"}
 
 
-async def test_a_human_gets_the_text_and_answers_with_the_new_one(
-    bench: EngineFixture,
-) -> None:
+async def test_a_human_gets_the_text_and_answers_with_the_new_one(bench: EngineFixture) -> None:
     """A human has no folder to work in, so the whole text is sent both ways."""
     await bench.restart(agents={"claude": ManualAgent()})
 
