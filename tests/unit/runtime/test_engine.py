@@ -95,20 +95,13 @@ async def test_parameters_reach_handlers_by_name_and_are_checked_first(
     result = await bench.engine.start(workflow, {"rounds": "3"}, name="good")
     with pytest.raises(errors.InvalidParams, match="rounds"):
         await bench.engine.start(workflow, {"rounds": 9}, name="bad")
+    # Resume is never implied by a name that is taken.
+    with pytest.raises(errors.NameTaken) as refused:
+        await bench.engine.start(workflow, {"rounds": 3}, name="good")
 
     assert result.state == {"rounds": 3}
+    assert refused.value.remedies == (Resume("good"),)
     assert [row.name for row in bench.store.rows()] == ["good"]
-
-
-async def test_a_name_that_is_taken_is_refused_with_a_remedy(bench: EngineFixture) -> None:
-    """Resume is never implied."""
-    await bench.start(one_step(None))
-
-    with pytest.raises(errors.NameTaken) as refused:
-        await bench.start(one_step(None))
-    assert refused.value.remedies == (Resume("run"),)
-
-    assert len(bench.store.rows()) == 1
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["this engine", "another process"])
