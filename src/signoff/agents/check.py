@@ -38,10 +38,10 @@ from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.documents.python_files import extend_import_path
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.paths import path_from
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import call_mark, run_process
-from signoff.runtime.scratch import scratch_folder
 
 SEVERITY_WORDS = {
     "fatal": Severity.CRITICAL,

@@ -51,9 +51,9 @@ from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.extras import install_command
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import Sink, call_mark, end_orphans, run_process
-from signoff.runtime.scratch import scratch_folder
 
 MAX_OUTPUT_BYTES = 64_000_000
 """A program that prints more than this never ends; it is stopped."""

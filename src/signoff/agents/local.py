@@ -46,8 +46,8 @@ from signoff.core.spend import Usage
 from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import program_environment
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.ports import Call, Capabilities
-from signoff.runtime.scratch import scratch_folder
 
 EXTRA = "local"
 """The extra that installs the runner."""

@@ -26,8 +26,8 @@ from signoff.contracts.checkpoint import (
 )
 from signoff.contracts.expressions import CTX_NAMES, BadExpression, Expression, parse_expression
 from signoff.contracts.model import Check, Condition, StepInput, StepOutput, WorkflowStep
+from signoff.core.checked import enclosed_answer
 from signoff.core.context import StepContext as EngineContext
-from signoff.core.correction import enclosed_answer
 from signoff.core.effects import CommandResult, ProductPrompt, Reply
 from signoff.core.errors import NotSerialisable, StepFailed, UsageError
 from signoff.core.frozen import freeze

@@ -32,7 +32,7 @@ from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import check_prices
 from signoff.runtime.environment import Secrets
 from signoff.runtime.error_text import describe_error
-from signoff.runtime.journal import GroupWriter, RunJournal, unchanged
+from signoff.runtime.journal import GroupWriter, RunJournal
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import checked_name, current_folder, fresh_name
 from signoff.runtime.performers import Performers
@@ -222,13 +222,12 @@ class Engine:
         `switch` maps agents to those that answer in their place from here on; `params` corrects
         parameters that no finished step has used. `token` is the attempt of a dispatcher.
         """
-        stored = self._store.load(name)
-        row = stored.row
+        row = self._store.row(name)
         self.store_late_replies(row)
         if row.status in FINAL:
-            return self._result(name, folded_state(stored, self._store.blob))
+            return self._result(name, self._stored_state(name))
         changes = RunChanges(limits, adopt, switch or {}, params or {})
-        journal = self._take_changed(stored, workflow, changes, token)
+        journal = self._take_changed(row, workflow, changes, token)
         if journal.state.status in FINAL:
             # Another process finished it after we read the row and before we took the lease.
             return self._result(name, journal.state)
@@ -240,9 +239,9 @@ class Engine:
 
     async def change(self, name: str, workflow: Workflow, changes: RunChanges) -> None:
         """Records how a run is to continue, without driving it."""
-        stored = self._store.load(name)
-        journal = self._take_changed(stored, workflow, changes)
-        record_changes(self._store, journal, stored.row, workflow, changes)
+        row = self._store.row(name)
+        journal = self._take_changed(row, workflow, changes)
+        record_changes(self._store, journal, row, workflow, changes)
         journal.release()
         await journal.durable()
 
@@ -320,7 +319,7 @@ class Engine:
 
     def _take_changed(
         self,
-        stored: port.StoredRun,
+        row: port.RunRow,
         workflow: Workflow,
         changes: RunChanges,
         token: port.DispatchToken | None = None,
@@ -329,14 +328,13 @@ class Engine:
 
         Wrong options are refused before the run is taken: a mistake must not touch it.
         """
-        name = stored.row.name
-        if name in self._tasks:
-            raise errors.RunBusy(f"run {name!r} is already being driven by this process")
-        check_definition(stored.row, workflow, adopt=changes.adopt)
+        if row.name in self._tasks:
+            raise errors.RunBusy(f"run {row.name!r} is already being driven by this process")
+        check_definition(row, workflow, adopt=changes.adopt)
         if changes.params:
-            workflow.correct(changes.params, folded_state(stored, self._store.blob))
+            workflow.correct(changes.params, self._stored_state(row.name))
         check_switch(self._services_for(workflow), changes.switch)
-        return self._take(stored.row, token, stored)
+        return self._take(row, token)
 
     # Driving
 
@@ -366,22 +364,17 @@ class Engine:
                 return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
 
-    def _take(
-        self,
-        row: port.RunRow,
-        token: port.DispatchToken | None = None,
-        loaded: port.StoredRun | None = None,
-    ) -> RunJournal:
+    def _take(self, row: port.RunRow, token: port.DispatchToken | None = None) -> RunJournal:
         # From here on the store refuses commits of the previous owner, which have a lower fence.
+        # Only what is loaded now counts: that owner could write until this moment.
         fence = self._store.take(row.id, self._owner, is_alive, token=token)
         self._heartbeat.start(announce=False)
         journal = self._journal(row.name)
-        # What was loaded before taking the lease counts only if no other process has written since.
-        stored = (
-            self._store.load(row.name) if loaded is None else unchanged(self._store, loaded, fence)
-        )
-        journal.continue_from(stored, fence, self._store.blob)
+        journal.continue_from(self._store.load(row.name), fence, self._store.blob)
         return journal
+
+    def _stored_state(self, name: str) -> RunState:
+        return folded_state(self._store.load(name), self._store.blob)
 
     def _journal(self, name: str, new: port.NewRun | None = None) -> RunJournal:
         secrets = self._services.performers.secrets

@@ -340,7 +340,7 @@ def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
         row = source.row(name)
     except er.UnknownName:
         # An earlier mover was killed after the old store gave the run up: it only has to arrive.
-        if target.transfer().staged(name) is None:
+        if target.staged(name) is None:
             raise
         return _admit(target, name)
     if live_row(source, row).status is Status.RUNNING:
@@ -382,21 +382,21 @@ def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -
     while True:
         copy = read_copy(source, row)
         document = copy.to_text()
-        target.transfer().stage(row.name, document)
-        if target.transfer().staged(row.name) != document:
+        target.stage(row.name, document)
+        if target.staged(row.name) != document:
             raise er.StoreDamaged(f"the other store did not keep run {row.name!r} as it was sent")
         # Someone may answer a request while it is copied; then it is copied again.
-        if source.transfer().retire(row.id, fence, copy.requests, public_address(address)):
+        if source.retire(row.id, fence, copy.requests, public_address(address)):
             return
         if source.row(row.name).fence != fence:
             raise er.RunBusy(f"another process has taken run {row.name!r}; it was not moved")
 
 
 def _admit(target: Store, name: str) -> MovedRun:
-    document = target.transfer().staged(name)
+    document = target.staged(name)
     if document is None:
         raise er.UsageError(f"run {name!r} is being moved by another process")
-    target.transfer().admit(name)
+    target.admit(name)
     sent = parse_copy(document)
     # From now on it is a run like any other there, and may continue while it is compared.
     arrived = read_copy(target, target.row(name))
