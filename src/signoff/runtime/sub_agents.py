@@ -591,10 +591,23 @@ def answered_object(step: str, reply: Reply) -> dict[str, Any]:
     value = reply.value
     if value is None:
         try:
-            value = load(strip_code_fence(reply.text))
+            value = load(_whole_object(reply.text.strip()))
         except NotJson as error:
             problem = f"the answer to {step!r} is not JSON: {error}"
             raise AgentBadOutput(problem, answer=reply.text) from error
     if not isinstance(value, dict):
         raise AgentBadOutput(f"the answer to {step!r} is not a JSON object", answer=reply.text)
     return value
+
+
+def _whole_object(text: str) -> str:
+    """Returns the object that a text is, taken out of its code fence.
+
+    An object amid words is refused: it may be an example, or a quotation, and is not what the agent
+    itself answers.
+    """
+    if text.startswith("```") and text.endswith("```"):
+        text = strip_code_fence(text)
+    if not (text.startswith("{") and text.endswith("}")):
+        raise NotJson("it is not one JSON object and nothing else")
+    return text

@@ -9,6 +9,7 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
+from signoff.core.effects import Reply
 from signoff.core.errors import AgentAuth, AgentBadRequest, AgentError, InvalidParams, NotAllowed
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits
@@ -161,8 +162,8 @@ async def test_reported_parameters_reach_the_handler_for_this_visit_only(
 @pytest.mark.parametrize(
     ("reply", "problems"),
     [
-        ("I am done.", ["not JSON"]),
-        ("[1]", ["not a JSON object"]),
+        ("I am done.", ["not one JSON object"]),
+        ("[1]", ["not one JSON object"]),
         ('{"confidence": "high"}', ["'result' is missing"]),
         ('{"result": 3}', ["'result' is missing or not a text"]),
         ('{"result": "x", "confidence": "sure"}', ["'sure' is not one of the choices"]),
@@ -185,6 +186,24 @@ async def test_a_wrong_reply_is_sent_back_once_with_every_problem(
     assert all(problem in second for problem in problems)
     assert reply in second
     assert result.state == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Not done. An answer is:\n```json\n{"result": "x"}\n```\nI did nothing.',
+        '```json\n{"result": "x"}\n```\nwould be an answer.',
+        'I would answer {"result": "x"}',
+    ],
+)
+async def test_an_object_amid_words_is_not_the_reply(bench: EngineFixture, text: str) -> None:
+    """It may be an example, or a quotation: only what the agent itself answers completes a step."""
+    bench.agent.on("Look around", Reply(text))
+
+    result = await bench.start(LOOP)
+
+    assert result.status is Status.WAITING
+    assert "not one JSON object" in bench.agent.prompts[-1]
 
 
 @pytest.mark.parametrize(

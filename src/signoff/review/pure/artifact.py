@@ -143,15 +143,24 @@ def _align_seats(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int
     done = {id(seat) for seat, _ in pairs}
     taken = {each.number for _, each in pairs}
     left = [seat for seat in seats if id(seat) not in done]
-    return [*pairs, *_nearest(left, [each for each in found if each.number not in taken], total)]
+    # Open findings come first: a dismissal that took the passage of one would hide it.
+    left.sort(key=lambda seat: seat[0].status is FindingStatus.DISMISSED)
+    free = [each for each in found if each.number not in taken]
+    # The lines around them changed, so that one is on its old line says nothing.
+    return [*pairs, *_nearest(left, free, total, passes=(False,))]
 
 
-def _nearest(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) -> _Pairs:
+def _nearest(
+    seats: Sequence[_Seat],
+    found: Sequence[Occurrence],
+    total: int,
+    passes: Sequence[bool] = (True, False),
+) -> _Pairs:
     """Pairs passages by order if nothing was added or removed, else by line or the nearest one."""
     pairs: _Pairs = []
     left, free = list(seats), list(found)
     # Those that are where they were come first: the others must not take their places.
-    for exact in (True, False):
+    for exact in passes:
         for seat in list(left):
             chosen = _choice(seat[0], free, total, exact=exact)
             if chosen is not None:

@@ -359,6 +359,21 @@ def decided(finding: Finding, status: Pursuit, iteration: int) -> Adjudication:
     return Adjudication(iteration, Verdict.REWRITE, (decision, stray))
 
 
+def test_a_dismissal_does_not_take_the_passage_of_an_open_finding() -> None:
+    """The open one has moved to the line of the dismissed one, which is gone: it still blocks."""
+    before = f"{LIMIT}\none\n{LIMIT}\ntwo\n"
+    after = f"intro\nmore\n{LIMIT}\nother\n"
+    issues = [issue(location=f"line {line}", id=f"c-{line}") for line in (1, 3)]
+    ledger, (still, dismissed) = take(Ledger(), 1, read(*issues), text=before)
+    choice = AdjudicationDecision("c-3", status=Pursuit.DISMISSED, finding_id=dismissed.finding_id)
+    ledger = ledger.apply(Adjudication(1, Verdict.REWRITE, (choice,)))
+
+    found = read(issue(location="line 3"), round_=2)
+    ledger, _ = take(ledger, 2, found, text=after, before=before)
+
+    assert [each.id for each in ledger.open()] == [still.finding_id]
+
+
 def test_a_dismissed_finding_stays_dismissed_while_its_passage_is_unchanged() -> None:
     """A critic repeats itself; the judge has already answered."""
     ledger, _ = take(Ledger(), 1, read(issue()))
