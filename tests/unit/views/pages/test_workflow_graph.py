@@ -3,7 +3,7 @@
 from typing import Any
 
 from signoff import End, Outcome, StepDef, Workflow
-from signoff.core.digest import describe
+from signoff.core.workflow import describe
 from signoff.views.pages.workflow_graph import MOST_STEPS, step_list, workflow_graph
 
 HOSTILE = "<script>alert(1)</script>"
