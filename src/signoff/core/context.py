@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 from signoff.core import effects as fx
 from signoff.core.checked import Checked, CheckedCall, Otherwise
@@ -17,10 +17,27 @@ from signoff.core.errors import UsageError
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
 
-if TYPE_CHECKING:
-    from random import Random  # only the type: what is random comes through the port
-
 T = TypeVar("T")
+
+
+class Chance(Protocol):
+    """A random number generator, such as `random.Random`."""
+
+    def random(self) -> float:
+        """Returns a number from 0 up to 1."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """Returns a number between two others."""
+
+    def randint(self, a: int, b: int) -> int:
+        """Returns an integer between two others, both included."""
+
+    def choice(self, seq: Sequence[T]) -> T:
+        """Returns a random element."""
+
+    def shuffle(self, x: list[Any]) -> None:
+        """Shuffles a list in place."""
+
 
 ItemHandler = Callable[["StepContext", Any], Any]
 """`(ctx, item) -> result`, plain or async; the result is stored."""
@@ -61,7 +78,7 @@ class EffectPort(Protocol):
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
 
-    def random(self, ctx: StepContext) -> Random:
+    def random(self, ctx: StepContext) -> Chance:
         """Returns a random number generator that yields the same on every replay."""
 
     def progress(self, ctx: StepContext, message: str) -> None:
@@ -317,7 +334,7 @@ class StepContext:
         """Returns the time in UTC at the first call; replays get the same."""
         return datetime.fromtimestamp(self._port().now(self), UTC)
 
-    def random(self) -> Random:
+    def random(self) -> Chance:
         """Returns a random number generator that yields the same on every replay."""
         return self._port().random(self)
 

@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance as Dataclass
-else:
-    Dataclass = object
+from typing import Any, ClassVar, Literal, Self
 
 # Closed sets of values that are stored as JSON objects with a `kind`: the class name in snake case.
 # Journals store it, so no class of such a set may be renamed.
@@ -23,7 +18,8 @@ else:
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-class Tagged(Dataclass):
+@dataclass(frozen=True)
+class Tagged:
     """The base of a set: a direct subclass opens the set, the dataclasses below are its members."""
 
     kinds: ClassVar[dict[str, type[Any]]]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from signoff.core.args import Param, fit, read_params
@@ -36,26 +37,32 @@ def problems_of(
 ) -> list[Problem]:
     """Returns every problem of a definition; empty means it can run.
 
-    The rules about the graph need fields of the right types, so they follow once these are right.
+    A plain field with a wrong value gets a harmless one, so that the rules about the graph can
+    still be checked. They follow later only if lists, targets or steps themselves are wrong.
     """
     found = [_problem("workflow", each) for each in _of_workflow(name, max_iterations, limits)]
     if not steps:
         found.append(Problem("workflow", "has no steps", "give it at least one StepDef"))
+    sound, has_graph = [], bool(steps)
     for position, step in enumerate(steps, 1):
         if not isinstance(step, StepDef):
             found.append(Problem(f"step {position}", f"is {step!r:.80}", "a StepDef(...)"))
+            has_graph = False
             continue
         where = f"step {step.id!r}" if _is_name(step.id) else f"step {position}"
-        found += [_problem(where, each, str(step.id)) for each in _of_fields(step)]
-    return found or [*_rule_problems(steps, entry)]
+        wrong, parts = _wrong_fields(step), [*_of_parts(step)]
+        found += [_problem(where, each, str(step.id)) for each in (*wrong, *parts)]
+        has_graph = has_graph and not parts and _is_name(step.id)
+        sound.append(replace(step, **{field: getattr(_SOUND, field) for field, *_ in wrong}))
+    return found + ([*_rule_problems(sound, entry)] if has_graph else [])
 
 
 def _rule_problems(steps: Steps, entry: str) -> Iterator[Problem]:
-    for rule in _GRAPH_RULES:
-        yield from rule(steps, entry)
     for step in steps:
         for step_rule in _STEP_RULES:
             yield from (_of(step, what, remedy) for what, remedy in step_rule(step))
+    for rule in _GRAPH_RULES:
+        yield from rule(steps, entry)
 
 
 Misfit = tuple[str, object, str]
@@ -107,10 +114,20 @@ def _of_workflow(name: Any, max_iterations: Any, limits: Any) -> Iterator[Misfit
         yield from _of_limits(limits)
 
 
-def _of_fields(step: StepDef) -> Iterator[Misfit]:
-    for name, (fits, remedy) in _FIELDS.items():
-        if not fits(value := getattr(step, name)):
-            yield name, value, remedy
+_SOUND = StepDef("sound", next={Outcome.OK: None})
+"""Has the values that stand in for wrong ones."""
+
+
+def _wrong_fields(step: StepDef) -> list[Misfit]:
+    values = {name: getattr(step, name) for name in _FIELDS}
+    return [
+        (name, values[name], remedy)
+        for name, (fits, remedy) in _FIELDS.items()
+        if not fits(values[name])
+    ]
+
+
+def _of_parts(step: StepDef) -> Iterator[Misfit]:
     yield from _of_limits(step.limits)
     yield from _of_list("actions", step.actions, object, "a list of instructions")
     for name in ("preconditions", "postconditions"):

@@ -11,16 +11,16 @@ from types import MappingProxyType
 from typing import Any
 
 from signoff.core import errors
-from signoff.core.args import UNDECLARED, Param, bind, missing, read_params
-from signoff.core.code import constant_reads
+from signoff.core.args import UNDECLARED, Param, bind, missing, param_to_json, read_params
+from signoff.core.code import constant_reads, describe_code, name_of
 from signoff.core.context import StepContext
-from signoff.core.digest import describe, digest
-from signoff.core.edges import EdgeTable, edge_table
+from signoff.core.digest import digest
+from signoff.core.edges import EdgeTable, declared_edges, edge_table
 from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.step import WORKER, HandlerObject, StepDef
+from signoff.core.step import WORKER, Condition, Gate, HandlerObject, StepDef
 from signoff.core.step_output import StepOutput, next_command
 from signoff.core.validation import param_problems, problems_of
 
@@ -373,3 +373,77 @@ def checked_result(step_id: str, returned: Any) -> tuple[Outcome, dict[str, Any]
     raise errors.BadHandlerResult(
         f"the handler of step {step_id!r} must return (Outcome, dict), not {what}"
     )
+
+
+# A definition's digest covers its structure and the code of its handlers, so a run never silently
+# continues with other rules than it was started with. Comments and formatting do not count.
+
+
+def describe(workflow: Workflow) -> dict[str, Any]:
+    """Returns a workflow as plain data, as it is stored with each run."""
+    return {
+        "name": workflow.name,
+        "entry_point": workflow.entry_point,
+        "notation": workflow.notation,
+        "max_iterations": workflow.max_iterations,
+        "limits": workflow.limits.to_json(),
+        "source": dict(workflow.source),
+        "steps": [_describe_step(step) for step in workflow.steps.values()],
+        "inputs": [param_to_json(param) for param in workflow.input_params.values()],
+    }
+
+
+def _describe_step(step: StepDef) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "title": step.title,
+        "actions": list(map(str, step.actions)),
+        "handler": _describe_handler(step.handler),
+        "next": {
+            name: [
+                edge.to,
+                edge.bound,
+                edge.starts_iteration,
+                edge.grants_iteration,
+                edge.on_limit,
+                edge.resets,
+            ]
+            for name, edge in declared_edges(step)
+        },
+        "phase": step.phase,
+        "preconditions": [_describe_condition(c) for c in step.preconditions],
+        "postconditions": [_describe_condition(c) for c in step.postconditions],
+        "retries": step.retries,
+        "timeout": step.timeout,
+        "limits": step.limits.to_json(),
+        "gate": _describe_gate(step.gate),
+        "edits": step.edits,
+    }
+
+
+def _describe_gate(gate: Gate | None) -> list[Any] | None:
+    """Describes what the edges of a gate do not: what a human sees and has to write."""
+    if gate is None:
+        return None
+    explained = [o.label for o in gate.options if o.requires_input]
+    return [gate.prompt, list(gate.context), explained, gate.presence]
+
+
+def _describe_condition(condition: Condition) -> list[str]:
+    return [condition.name, condition.error, _code(condition.check)]
+
+
+def _describe_handler(handler: Any) -> Any:
+    if handler is None:
+        return None
+    if callable(handler):
+        return _code(handler)
+    return handler.describe()
+
+
+def _code(function: Callable[..., Any]) -> str:
+    """Identifies a function by name and digest; its source may contain secrets."""
+    # The code is digested and never stored: a definition is shown to users and exported.
+    # A compiled handler brings its own definition: the name of its class is signoff's.
+    name = "" if getattr(function, "definition", None) is not None else name_of(function)
+    return f"{name}:{digest(describe_code(function))}"

@@ -19,8 +19,9 @@ from signoff import (
     StepDef,
     Workflow,
 )
-from signoff.core.digest import describe, digest, text_digest
+from signoff.core.digest import digest, text_digest
 from signoff.core.errors import NotSerialisable
+from signoff.core.workflow import describe
 from tests.tables import table
 
 

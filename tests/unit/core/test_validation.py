@@ -61,7 +61,7 @@ def test_all_mistakes_of_a_definition_are_reported_each_with_place_and_remedy() 
     )
     graph = problems(
         StepDef("draft", handler=no_context, next={Outcome.OK: "reviw"}),
-        StepDef("gate", gate=Gate("Ship?", [])),
+        StepDef("gate", gate=Gate("Ship?", []), retries=-1),
         StepDef("judge", next={"ok": None}),  # type: ignore[dict-item]  # a mistake
         StepDef("judge", next={Outcome.ITERATE: "draft"}),
         entry_point="draft",
@@ -78,6 +78,7 @@ def test_all_mistakes_of_a_definition_are_reported_each_with_place_and_remedy() 
         "step 'draft': handler takes no context",
         "step 'draft': ok leads to the unknown step 'reviw'",
         "step 'gate': gate has no options",
+        "step 'gate': retries is -1",
         "step 'judge': next has the key 'ok'",
         "step 'judge': is defined 2 times",
     }

@@ -65,7 +65,7 @@ async def test_a_manual_agent_does_not_hold_up_others(bench: EngineFixture) -> N
 @pytest.mark.parametrize(
     ("handler", "state"),
     [
-        (write, {"line": "By machine.", "by": "claude"}),
+        (write, {"line": "By machine."}),
         (write_twice, {"lines": ["By machine."] * 2}),
     ],
 )
