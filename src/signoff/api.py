@@ -196,10 +196,6 @@ def target_of(workflow: Workflow, root: Path) -> str:
         for name, value in vars(module).items():
             if value is workflow:
                 return _target_in(module, name, root)
-    return _target_by_scheme(workflow)
-
-
-def _target_by_scheme(workflow: Workflow) -> str:
     from signoff import plugins
 
     notation = plugins.notation(workflow.notation)

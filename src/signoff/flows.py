@@ -13,7 +13,6 @@ from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.notation import CompileContext
 from signoff.review.flow.compile import compile_file
-from signoff.review.flow.constraint_file import load_constraints
 from signoff.review.flow.model import (
     AdjudicationConfig,
     ConvergenceConfig,
@@ -24,7 +23,7 @@ from signoff.review.flow.model import (
     resolve_constraints_for_step,
 )
 from signoff.review.flow.reading import load_goal
-from signoff.review.flow.sections import ConstraintConfig, Goal
+from signoff.review.flow.sections import ConstraintConfig, Goal, load_constraints
 from signoff.review.flow.state import get_critiques_for_scope
 from signoff.review.flow.validation import validate_workflow
 from signoff.review.pure.constraint import (

@@ -71,8 +71,6 @@ class SettingsSection:
     harmless: tuple[str, ...] = ()
     """Keys that a project may set without its user's trust: they start nothing, import nothing,
     send nothing elsewhere and raise no limit."""
-    rounds: str = ""
-    """The key that limits the rounds of the notation's runs, if they have one limit."""
 
 
 @dataclass(frozen=True)
@@ -275,9 +273,6 @@ class Notation:
     what is wrong with the rest. Compiles everything, for validation."""
     options: tuple[NotationOption, ...] = ()
     settings: SettingsSection | None = None
-    agents: str = ""
-    """`(CompileContext) -> Mapping[str, Agent]`: agents as the notation's own settings configure
-    them, by name, where that differs from the settings of the agent."""
     layout: str = ""
     """A class of run directory layouts; empty for the plain one."""
     report: str = ""
@@ -297,8 +292,6 @@ class Notation:
     the options of its command, for surfaces other than the command line."""
     review_options: tuple[NotationOption, ...] = ()
     """The options that `review` takes."""
-    definition_files: tuple[str, ...] = ()
-    """Files of a run directory that show the definition as the run was started with."""
     schemas: str = ""
     """`package:folder` of JSON schemas for editors."""
     templates: str = ""

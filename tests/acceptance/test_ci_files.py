@@ -276,7 +276,7 @@ def test_the_action_passes_if_there_is_nothing_to_review(pipeline: Pipeline) -> 
     run = pipeline.run()
 
     assert not run.failed
-    assert "nothing to review: 1 lock file left out" in run.printed
+    assert "nothing to review; left out: 1 lock file" in run.printed
     assert run.outputs("review") == {"status": "0", "run": "review-1-1", "sarif": "", "report": ""}
     assert pipeline.uploaded == []
 

@@ -22,7 +22,6 @@ from signoff.contracts.contract_file import (
     StepSection,
 )
 from signoff.documents.sections import LimitsSection
-from signoff.review.flow.constraint_file import ConstraintFile
 from signoff.review.flow.model import ConvergenceConfig, Tension, WorkflowStep
 from signoff.review.flow.reading import (
     ApprovalSection,
@@ -31,7 +30,12 @@ from signoff.review.flow.reading import (
     RefinePhaseSection,
     TerminationSection,
 )
-from signoff.review.flow.sections import ConstraintConfig, RoutingConfig, SourceSection
+from signoff.review.flow.sections import (
+    ConstraintConfig,
+    ConstraintFile,
+    RoutingConfig,
+    SourceSection,
+)
 from signoff.store.connection import shipped_migrations
 from signoff.surfaces.cli.entry import COMMANDS
 from signoff.surfaces.cli.exits import OF_STATUS

@@ -62,9 +62,8 @@ def test_a_change_is_linked_only_to_the_finding_that_led_to_it(flow_project: Flo
 def test_the_last_reading_before_an_approval_is_in_the_log(flow_project: FlowProject) -> None:
     """A reader of `thread.jsonl` would think that the approved version was not read."""
     flow_project.write_flow(STEPS)
-    # Its rules are too long to be read along with others.
-    long_rule = f"  - {{id: numbers, text: '{'Check each number. ' * 400}'}}\n"
-    flow_project.constraints("tone", "facts", facts=long_rule)
+    # What has a script is not read along with others.
+    flow_project.constraints("tone", "facts", facts="script: ./numbers.sh\n")
     flow_project.script(
         play.author_writes(TEA),
         play.critic_finds(

@@ -208,17 +208,6 @@ def test_python_and_the_command_line_share_their_runs(
     assert project.json("show", run)["target"] == "pair:slogan"
 
 
-def test_the_models_of_a_server_are_listed(project: CliProject, server: PairServer) -> None:
-    """At the same base URL that pairs use."""
-    assert "stub-small:1b" in project.signoff("models", "list", "--agent", "ollama").stdout
-    listed = project.json("models", "list", "--agent", "ollama")
-    assert [each["name"] for each in listed] == ["stub-large:latest", "stub-small:1b"]
-
-    project.write(".signoff/config.yaml", f"pair: {{base_url: {server.url}/v1}}\n")
-    project.environment["OLLAMA_BASE_URL"] = ""
-    assert project.json("models", "list", "--agent", "ollama") == listed
-
-
 def test_hostile_text_reaches_the_terminal_without_control_characters(
     project: CliProject, server: PairServer
 ) -> None:

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 import signoff
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
@@ -114,28 +112,25 @@ def test_the_state_of_a_session_loads_as_the_state(profile_project: ProfileProje
     assert profile_project.session_file("state.json").read_text() == text
 
 
-@pytest.mark.parametrize(("decision", "text"), [("restore", "text\n"), ("keep", "changed\n")])
-def test_approved_code_that_was_changed_is_a_question(
-    profile_project: ProfileProject, decision: str, text: str
-) -> None:
+def test_approved_code_that_was_changed_is_not_delivered(profile_project: ProfileProject) -> None:
     """What a review passed must be what the session delivers."""
     code = _code_before_its_last_approval(profile_project)
+    approved = code.read_text()
     code.write_text("changed\n")
 
-    asked = profile_project.profile("approve")
-    (request,) = json.loads(profile_project.call("inbox", "--json").out)
-    done = profile_project.call("answer", "one", decision, "--resume")
+    refused = profile_project.profile("approve")
+    kept = code.read_text()
+    code.unlink()
+    done = profile_project.profile("approve")
 
-    assert asked.code == 10
-    assert "signoff answer" in asked.out
-    assert "iteration-1/code/note.md" in request["prompt"]
+    assert refused.code == 10
+    assert "iteration-1/code/note.md" in refused.out + refused.err
+    assert kept == "changed\n"
     assert done.code == 0, done.out + done.err
     state = profile_project.status()
     assert state["phase"] == "complete"
-    assert code.read_text() == text
-    assert [each["sha256"] for each in state["artifacts"]] == [text_digest(text)]
-    changed = ["iteration-1/code/note.md"] if decision == "keep" else None
-    assert state["metadata"].get("kept_changes") == changed
+    assert code.read_text() == approved
+    assert [each["sha256"] for each in state["artifacts"]] == [text_digest(approved)]
 
 
 def test_approved_code_that_is_missing_is_written_again(profile_project: ProfileProject) -> None:
@@ -217,22 +212,3 @@ def test_a_profile_has_options_of_its_own_and_knows_the_round(
     prompt = profile_project.session_file("iteration-2/revision-prompt.md").read_text()
     assert prompt.startswith("rich, round 2.")
     assert profile_project.session_file("iteration-1/review-prompt.md").exists()
-
-
-def test_rules_of_standards_can_be_in_groups(profile_project: ProfileProject) -> None:
-    """A long list of rules is read by topic, by people and by models."""
-    profile_project.write(
-        "rules/team.rules.yml",
-        'TEAM-001: "C: Be brief."\n'
-        'names:\n  NAME-001: "M: Use nouns."\n  NAME-002: "m: Be exact."\n',
-    )
-    profile_project.settings("  standards: {python-module: {provider: yaml-rules, root: rules}}\n")
-
-    values = ("-c", "module=greet", "-c", "description=Greets.", "--name", "one")
-    started = profile_project.profile("init", "python-module", *values)
-
-    assert started.code == 10, started.err
-    bundle = profile_project.session_file("standards-bundle.md").read_text()
-    assert bundle.endswith(
-        "TEAM-001 C: Be brief.\n\nnames:\nNAME-001 M: Use nouns.\nNAME-002 m: Be exact.\n"
-    )

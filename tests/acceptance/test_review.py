@@ -150,7 +150,7 @@ def test_a_change_without_files_to_review_succeeds(review_project: ReviewProject
 
     assert nothing.out == "nothing to review: no file has changed\n"
     assert lock.out == (
-        "nothing to review: 1 lock file left out\nleft out (lock file): package-lock.json\n"
+        "nothing to review; left out: 1 lock file\nleft out (lock file): package-lock.json\n"
     )
     assert deleted.out == "nothing to review: 1 file deleted\n"
     left_out = [{"path": "package-lock.json", "reason": "lock file"}]
@@ -321,20 +321,6 @@ def test_files_of_the_settings_are_found_from_a_subfolder(
     assert "script.json" not in result.err
 
 
-def test_a_comment_that_ignores_an_unknown_rule_is_reported(review_project: ReviewProject) -> None:
-    """A rule that was misspelled or renamed was reported again and again, without a reason."""
-    comments = "signoff: ignore tone/shure why\nsignoff: ignore sure\nsignoff: ignore tone\n"
-    review_project.write("docs/a.md", f"One.\n{comments}")
-
-    result = review_project.review("docs")
-
-    what = "docs/a.md:2: ignores the unknown rule 'tone/shure' (rules: sure, tone, tone/sure)"
-    assert what in result.err
-    assert result.err.count("ignores the unknown rule") == 1
-    shown = review_project.call("show", "one").out
-    assert "ignores the unknown rule" in shown
-
-
 def test_the_logs_hold_findings_and_verdicts_as_the_terminal_shows_them(
     review_project: ReviewProject,
 ) -> None:
@@ -389,5 +375,5 @@ def test_the_log_and_show_explain_what_a_check_found_in_files(
     assert "1 finding in 1 file, 1 blocking\n" in result.out
     assert "docs/b.md:1: No. (does not count: not on a changed line)\n" in result.err
     assert "docs/b.md:3: No.\n" in result.err
-    assert "at: docs/b.md:3\n" in shown
+    assert "docs/b.md:3: HIGH " in shown
     assert "/artifact" not in shown

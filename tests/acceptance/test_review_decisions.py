@@ -290,7 +290,7 @@ def test_every_list_has_equal_findings_as_one_entry(review_project: ReviewProjec
         assert text.count("Too sure") == 1
         assert "3 times, also line 5 " in text
     assert show.count("3 times: Too sure.") == 1
-    assert show.count("at: docs/code.py:") == 1
+    assert show.count("HIGH tone/sure: Too sure.") == 1, show
     assert report.count("<article") == 1
     assert "3 times; the others" in report
     ids = [each["id"] for each in review_project.call("findings", "one", "--json").json]

@@ -182,52 +182,23 @@ workflow:
     assert "JSON" not in json.dumps(item)
 
 
-def test_an_approval_that_cannot_be_written_waits_for_the_user(waiting: ReviewProject) -> None:
+def test_an_approval_that_cannot_be_written_is_no_success(waiting: ReviewProject) -> None:
     """A run must not end as a success if the approved fix is not in the project."""
     waiting.write("docs/b.md", "Edited meanwhile.\n")
 
     result = waiting.call("approve", "one", "--resume", "--no-input")
 
-    assert result.code == 10
-    assert "wrote no file; changed meanwhile: docs/b.md" in result.err
-    item = request(waiting)
-    assert "docs/b.md was changed during the review; no file was written" in item["prompt"]
-    assert [each["label"] for each in item["options"]] == ["write again", "finish without writing"]
-    assert "+It usually works." in item["shown"]["changes"]
+    assert result.code == 1
+    assert "docs/b.md was changed during the review; no file was written" in result.err
     assert waiting.read(".signoff/runs/one/final/docs/b.md") == "It usually works.\n"
     assert waiting.read("docs/b.md") == "Edited meanwhile.\n"
+    assert waiting.call("resume", "one", "--no-input").code == 1
 
-    waiting.call("answer", "one", "write again", "--resume", "--no-input")
-    assert request(waiting)["number"] != item["number"]
     waiting.write("docs/b.md", "It always works.\n")
-    result = waiting.call("answer", "one", "write again", "--resume", "--no-input")
+    result = waiting.call("resume", "one", "--no-input")
 
     assert result.code == 0
     assert "approval: wrote docs/b.md" in result.err
     assert waiting.read("docs/b.md") == "It usually works.\n"
     assert waiting.call("show", "one", "--json").json["result"]["written"] == ["docs/b.md"]
     assert "\nwrote docs/b.md.\n" in waiting.read(".signoff/runs/one/final/status.md")
-
-
-def test_a_run_that_finishes_without_writing_says_so_everywhere(waiting: ReviewProject) -> None:
-    waiting.write("docs/b.md", "Edited meanwhile.\n")
-    waiting.call("approve", "one", "--resume", "--no-input")
-
-    result = waiting.call("answer", "one", "finish without writing", "--resume", "--no-input")
-
-    assert result.code == 0
-    assert waiting.read("docs/b.md") == "Edited meanwhile.\n"
-    waiting.call("report", "one", "-o", "one.md")
-    waiting.call("report", "one", "-o", "one.html")
-    problem = "docs/b.md was changed during the review; no file was written"
-    facts = waiting.call("show", "one", "--json").json
-    assert facts["result"]["conflicts"] == ["docs/b.md"]
-    for text in (
-        result.out,
-        waiting.call("logs", "one").out,
-        waiting.call("show", "one").out,
-        waiting.read(".signoff/runs/one/final/status.md"),
-        waiting.read("one.md").replace("\\", ""),
-        waiting.read("one.html"),
-    ):
-        assert problem in text

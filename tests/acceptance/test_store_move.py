@@ -27,11 +27,11 @@ def test_the_new_numbers_of_requests_and_the_old_store_are_named(waiting: CliPro
     here = public_address(in_variable or "signoff.db")
     origin = "SIGNOFF_DATABASE still names" if in_variable else "the settings still name"
 
-    assert "  request #2 is #1 there\n" in one.out
+    assert "  pending there: #1\n" in one.out
     assert f"{origin} {here};" in one.out
     assert "set database: " in one.out
     (moved,) = rest["moved"]
-    assert (moved["run"], moved["pending"]) == ("first", [{"old": 1, "new": 2}])
+    assert (moved["run"], moved["pending"]) == ("first", [2])
     assert rest["running"] == []
     assert rest["moved_to"].endswith("/other.db")
     assert rest["database"] == here

@@ -212,7 +212,7 @@ def test_everything_works_without_scripts_on_a_phone(web: ServedProject) -> None
 
 PAGES = (
     *("/", "/?q=nothing", "/workflows", "/workflows/start?target=.signoff/flows/review.yaml"),
-    *("/runs/shown", "/runs/shown?view=split", "/runs/shown/findings", "/runs/shown/log"),
+    *("/runs/shown", "/runs/shown/findings", "/runs/shown/log"),
     *("/runs/shown/files", "/runs/shown/rendered", "/requests/LAST", "/requests/1"),
     *("/spend", "/nothing"),
 )

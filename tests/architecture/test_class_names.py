@@ -15,7 +15,7 @@ SHARED = {
     "GateOption": {"signoff.contracts.model", "signoff.core.step"},
     # Quality reviews have three severities of their own: `signoff.skills.qr.Severity` is public.
     "Severity": {"signoff.core.severity", "signoff.skills.qr"},
-    "StepContext": {"signoff.contracts.context", "signoff.core.context"},
+    "StepContext": {"signoff.contracts.work", "signoff.core.context"},
     "StepOutput": {"signoff.contracts.model", "signoff.core.step_output"},
     # Public in both notations.
     "WorkflowStep": {"signoff.contracts.model", "signoff.review.flow.model"},

@@ -73,7 +73,7 @@ async def test_an_answer_that_outgrew_the_window_is_an_error(harness: HttpHarnes
     """To continue writing, the model drops the beginning of its prompt."""
     await harness.set_behaviors(TextReply("A very long answer.", usage=Usage(900, 200)))
 
-    with pytest.raises(AgentBadRequest, match="exceed the window"):
+    with pytest.raises(AgentBadRequest, match="do not fit the window"):
         await ask(harness.agent(num_ctx=1000))
 
 

@@ -76,18 +76,6 @@ async def test_for_other_servers_the_schema_is_put_into_the_prompt(
     assert reply.value == {"verdict": "pass"}
 
 
-async def test_a_server_that_cannot_stream_is_asked_for_the_whole_answer(
-    harness: HttpHarness,
-) -> None:
-    """The reply is the same."""
-    reply = await ask(harness.agent(stream=False), schema=SCHEMA)
-
-    assert "stream" not in body_of(harness)
-    assert reply.value == {"verdict": "pass"}
-    assert (reply.usage or Usage()).tokens == 19
-    assert (reply.finish, reply.session) == ("stop", "chatcmpl-1")
-
-
 @pytest.mark.parametrize(
     ("error", "meant"),
     [
@@ -120,14 +108,11 @@ async def test_a_refusal_of_the_model_is_not_an_answer(harness: HttpHarness) -> 
         await ask(harness.agent())
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_the_cached_part_of_the_prompt_is_reported(
-    harness: HttpHarness, stream: bool
-) -> None:
+async def test_the_cached_part_of_the_prompt_is_reported(harness: HttpHarness) -> None:
     """The server caches by itself; the count shows whether it did."""
     await harness.set_behaviors(TextReply("Yes.", usage=Usage(2000, 7, tokens_cached=1920)))
 
-    usage = (await ask(harness.agent(stream=stream))).usage
+    usage = (await ask(harness.agent())).usage
 
     assert usage is not None
     assert (usage.tokens_in, usage.tokens_cached, usage.tokens_cache_write) == (2000, 1920, None)

@@ -10,7 +10,7 @@ import pytest
 
 from signoff.contracts.guarded_db.client import SafeDatabaseClient
 from signoff.contracts.guarded_db.staging import Committed, Marker, Postcondition
-from signoff.core.errors import ConfigError, NotAllowed, StoreBusy, StoreError
+from signoff.core.errors import NotAllowed, StoreBusy, StoreError
 from signoff.core.remedies import SetUpDatabase
 from signoff.surfaces.cli import main
 from signoff.surfaces.notations.database import setup_sql
@@ -215,13 +215,3 @@ def test_the_limits_are_set_on_a_direct_connection(library: Library) -> None:
         limits = db.query(shown)
 
     assert limits == ({"a": "30s", "b": "5s"},)
-
-
-def test_another_driver_is_refused_with_the_right_ones() -> None:
-    """Others send texts in which several statements could hide."""
-
-    class Other:
-        """A connection of a driver that is not supported."""
-
-    with pytest.raises(ConfigError, match="psycopg 3"):
-        SafeDatabaseClient.open(Other)

@@ -98,13 +98,14 @@ async def test_a_server_gets_no_more_calls_at_once_than_its_settings_allow(
     home = tmp_path / ".signoff"
     home.mkdir()
     (home / "config.yaml").write_text(
-        "agents: {ollama: {concurrency: 2}}\npair: {candidates: 4, reviewers: [ollama=a, ollama=b]}"
+        "agents: {ollama: {concurrency: 2}}\n"
+        "pair: {reviewers: [ollama=a, ollama=b, ollama=c, ollama=d]}"
     )
 
     session = await run_slogan_generation(TASK)
 
     assert session.succeeded
-    assert len(server.asked) == 12
+    assert len(server.asked) == 5
     assert server.most_at_once == 2
 
 

@@ -20,7 +20,7 @@ from signoff.core.step import Result
 from signoff.runtime import owner
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Topic
-from signoff.store.postgres import listener as server_listener
+from signoff.store.postgres import store as server_listener
 from signoff.store.postgres.queries import channel_of
 from signoff.store.postgres.store import PostgresStore
 from tests.patience import PATIENCE_SECONDS, until, wait_until

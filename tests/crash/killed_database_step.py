@@ -5,9 +5,8 @@ import signal
 import sys
 from typing import Any
 
-from signoff.contracts.guarded_db.client import SafeDatabaseClient
-from signoff.contracts.guarded_db.ports import Connection
-from signoff.contracts.guarded_db.sources import connect, read_address
+from signoff.contracts.guarded_db.client import SafeDatabaseClient, connect
+from signoff.contracts.guarded_db.ports import Connection, read_address
 from signoff.contracts.guarded_db.staging import (
     Applied,
     Marker,

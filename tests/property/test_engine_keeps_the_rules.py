@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from signoff.core import events as ev
+from signoff.core import transitions as rules
 from signoff.core.codec import decode
 from signoff.core.context import StepContext
 from signoff.core.errors import StepFailed
@@ -14,15 +15,6 @@ from signoff.core.fold import fold, state_from_json
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.core.step import Condition, StepDef
-from signoff.core.transitions import (
-    Chosen,
-    ConditionsBroken,
-    ConditionsMet,
-    Fact,
-    FellShort,
-    Raised,
-    Returned,
-)
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import MemoryStore
@@ -33,10 +25,10 @@ from tests.property.workflows import Choose, Drive, choices, workflows
 class Puppets:
     """Handlers, checks and humans that repeat the facts of a simulated run."""
 
-    def __init__(self, script: list[tuple[Fact, dict[str, Any]]]) -> None:
+    def __init__(self, script: list[tuple[rules.Fact, dict[str, Any]]]) -> None:
         self._script = iter(script)
 
-    def next(self) -> tuple[Fact, dict[str, Any]]:
+    def next(self) -> tuple[rules.Fact, dict[str, Any]]:
         return next(self._script)
 
     def left(self) -> Iterator[Any]:
@@ -45,22 +37,22 @@ class Puppets:
     def handle(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         fact, update = self.next()
         match fact:
-            case Returned(outcome=outcome):
+            case rules.Returned(outcome=outcome):
                 return outcome, update
-            case FellShort(problem=problem):
+            case rules.FellShort(problem=problem):
                 raise StepFailed(problem)
             case _:
-                assert isinstance(fact, Raised)
+                assert isinstance(fact, rules.Raised)
                 raise RuntimeError(fact.problem)
 
     def check(self, ctx: StepContext) -> bool:
         fact, _ = self.next()
-        assert isinstance(fact, ConditionsMet | ConditionsBroken)
-        return isinstance(fact, ConditionsMet)
+        assert isinstance(fact, rules.ConditionsMet | rules.ConditionsBroken)
+        return isinstance(fact, rules.ConditionsMet)
 
     def answer(self) -> str:
         fact, _ = self.next()
-        assert isinstance(fact, Chosen)
+        assert isinstance(fact, rules.Chosen)
         return json.dumps({"value": fact.label, "text": fact.text})
 
     def play(self, workflow: Workflow) -> Workflow:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from signoff.contracts.guarded_db.guard import Guard
@@ -99,7 +99,6 @@ def test_no_attack_gets_through_inside_another_statement(
 ) -> None:
     """A part of a statement is checked like the whole."""
     dialect, sql = attack
-    assume("nextval" not in sql or not wrapper.startswith("INSERT"))
 
     assert not runs(GUARDS[dialect].verdict(wrapper.format(sql.rstrip("; "))))
 

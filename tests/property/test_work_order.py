@@ -1,13 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.pure.work_order import (
-    Edit,
-    EditKind,
-    apply_edits,
-    format_work_order,
-    parse_work_order,
-)
+from signoff.review.pure import work_order
 
 # Parts of a work order, and characters that some programs treat as line ends.
 PIECES = st.sampled_from(
@@ -20,10 +14,10 @@ IDS = st.from_regex(r"[a-z][a-z0-9_.-]{0,10}[a-z0-9]", fullmatch=True)
 
 
 @st.composite
-def edits(draw: st.DrawFn) -> Edit:
-    kind = draw(st.sampled_from(EditKind))
-    text = "" if kind is EditKind.DELETE else draw(LITERAL)
-    return Edit(kind, draw(LITERAL.filter(bool)), text, draw(IDS))
+def edits(draw: st.DrawFn) -> work_order.Edit:
+    kind = draw(st.sampled_from(work_order.EditKind))
+    text = "" if kind is work_order.EditKind.DELETE else draw(LITERAL)
+    return work_order.Edit(kind, draw(LITERAL.filter(bool)), text, draw(IDS))
 
 
 NOTES = st.lists(st.tuples(IDS, st.sampled_from(["HIGH", "LOW"]), LITERAL), max_size=3)
@@ -31,16 +25,16 @@ NOTES = st.lists(st.tuples(IDS, st.sampled_from(["HIGH", "LOW"]), LITERAL), max_
 
 @given(expected=st.lists(edits(), max_size=4), notes=NOTES)
 def test_a_work_order_returns_exactly_the_edits_it_was_built_from(
-    expected: list[Edit], notes: list[tuple[str, str, str]]
+    expected: list[work_order.Edit], notes: list[tuple[str, str, str]]
 ) -> None:
     """Text of an artifact that looks like a work order must not cause changes."""
-    assert parse_work_order(format_work_order(expected, notes)) == expected
+    assert work_order.parse_work_order(work_order.format_work_order(expected, notes)) == expected
 
 
 @given(text=LITERAL)
 def test_any_text_can_be_parsed_as_a_work_order(text: str) -> None:
     """Judges may write anything; only edits whose text is found are applied."""
-    assert all(edit.find for edit in parse_work_order(text))
+    assert all(edit.find for edit in work_order.parse_work_order(text))
 
 
 PLACES = st.lists(st.text("abc", min_size=1, max_size=3), max_size=4)
@@ -49,9 +43,11 @@ PLACES = st.lists(st.text("abc", min_size=1, max_size=3), max_size=4)
 @given(text=st.text("abc", max_size=12), finds=PLACES)
 def test_edits_change_only_the_places_they_name(text: str, finds: list[str]) -> None:
     """Every edit is applied or reported, and nothing else changes."""
-    edits_to_apply = [Edit(EditKind.REPLACE, find, f"<{find}>") for find in finds]
+    edits_to_apply = [
+        work_order.Edit(work_order.EditKind.REPLACE, find, f"<{find}>") for find in finds
+    ]
 
-    done = apply_edits(text, edits_to_apply)
+    done = work_order.apply_edits(text, edits_to_apply)
 
     assert len(done.applied) + len(done.unmatched) == len(edits_to_apply)
     assert all(text.count(edit.find) == 1 for edit in done.applied)

@@ -12,6 +12,7 @@ from typing import Any, assert_never
 from hypothesis import strategies as st
 
 from signoff.core import events as ev
+from signoff.core import transitions as rules
 from signoff.core.delta import Append, Delta, diff
 from signoff.core.errors import UnmappedOutcome
 from signoff.core.fold import evolve
@@ -19,27 +20,6 @@ from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import RunState, Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.stop_reason import ErrorInfo, StepDecided
-from signoff.core.transitions import (
-    STOP,
-    Chosen,
-    ConditionsBroken,
-    ConditionsMet,
-    Decision,
-    Fact,
-    FellShort,
-    Finish,
-    Lift,
-    Limit,
-    Move,
-    Position,
-    Proceed,
-    Raised,
-    Retry,
-    Returned,
-    Wait,
-    answers,
-    decide,
-)
 from signoff.core.workflow import Workflow
 
 CONDITION = Condition("c", lambda ctx: True, "not so")
@@ -116,16 +96,16 @@ class Drive:
     """How often a human answers before stopping the run."""
     events: list[ev.Event] = field(default_factory=list)
     state: RunState = field(default_factory=RunState)
-    script: list[tuple[Fact, dict[str, Any]]] = field(default_factory=list)
+    script: list[tuple[rules.Fact, dict[str, Any]]] = field(default_factory=list)
     """What handlers, checks and humans did, in order, with what each handler returned."""
     asked: int = 0
-    chosen: Chosen | None = None
+    chosen: rules.Chosen | None = None
     """The choice at the gate; it remains valid after the limit of its edge was lifted."""
     outcome: Outcome | None = None
     update: dict[str, Any] = field(default_factory=dict)
     delta: Delta = field(default_factory=dict)
 
-    def steps(self) -> Iterator[Decision]:
+    def steps(self) -> Iterator[rules.Decision]:
         """Yields every decision until the run has ended."""
         self.record(ev.RunStarted("flow", "digest", self.workflow.entry_point, {}))
         stage: Stage | None = Stage.ENTER
@@ -135,9 +115,9 @@ class Drive:
             if observed:
                 self.script.append((fact, self.update))
             try:
-                decision = decide(self._position(stage), fact)
+                decision = rules.decide(self._position(stage), fact)
             except UnmappedOutcome as error:
-                decision = Finish(Status.FAILED, StepDecided(str(error)))
+                decision = rules.Finish(Status.FAILED, StepDecided(str(error)))
             stage = self._act(decision, stage)
             yield decision
 
@@ -158,49 +138,53 @@ class Drive:
             case _:
                 return True
 
-    def _position(self, stage: Stage) -> Position:
+    def _position(self, stage: Stage) -> rules.Position:
         state = self.state
         way = state.pending.way if state.pending else ""
         where = (state.step or "", stage, state.attempt, state.iteration, state.counters)
-        return Position(self.workflow, *where, self.outcome, way)
+        return rules.Position(self.workflow, *where, self.outcome, way)
 
-    def _fact(self, stage: Stage) -> Fact:
+    def _fact(self, stage: Stage) -> rules.Fact:
         step = self.workflow[self.state.step or ""]
         match stage:
             case Stage.ENTER:
                 self.outcome, self.delta, self.chosen = None, {}, None
                 broken = step.preconditions and self.choose(8) == 0
-                return ConditionsBroken("not so") if broken else ConditionsMet()
+                return rules.ConditionsBroken("not so") if broken else rules.ConditionsMet()
             case Stage.WORK:
                 return self._work()
             case Stage.CHECK:
-                return ConditionsBroken("not so") if self.choose(4) == 0 else ConditionsMet()
+                return (
+                    rules.ConditionsBroken("not so")
+                    if self.choose(4) == 0
+                    else rules.ConditionsMet()
+                )
             case Stage.GATE:
                 if step.gate is not None and self._is_observed(stage):
                     option = step.gate.options[self.choose(len(step.gate.options))]
-                    self.chosen = Chosen(option.label, "why")
-                return self.chosen or ConditionsMet()
+                    self.chosen = rules.Chosen(option.label, "why")
+                return self.chosen or rules.ConditionsMet()
             case Stage.ESCALATED:
-                offered = answers(self._position(stage))
+                offered = rules.answers(self._position(stage))
                 self.asked += 1
                 patient = self.asked <= self.patience
-                return Chosen(offered[self.choose(len(offered))] if patient else STOP)
+                return rules.Chosen(offered[self.choose(len(offered))] if patient else rules.STOP)
             case _:
                 assert_never(stage)
 
-    def _work(self) -> Fact:
+    def _work(self) -> rules.Fact:
         kind = self.choose(20)
         if kind == 0:
-            return Raised(ErrorInfo("ValueError", "boom"))
+            return rules.Raised(ErrorInfo("ValueError", "boom"))
         if kind == 1:
-            return FellShort("too short")
+            return rules.FellShort("too short")
         # Mostly what the step is prepared for; now and then anything at all.
         ways = self.workflow.edges
         mapped = [o for o in RETURNED if kind == 2 or ways.find(self.state.step or "", o)]
         self.outcome = (mapped or RETURNED)[self.choose(len(mapped or RETURNED))]
         self.update = self._update(kind)
         self.delta = diff(self.state.state, self.update)
-        return Returned(self.outcome)
+        return rules.Returned(self.outcome)
 
     def _update(self, number: int) -> dict[str, Any]:
         log = self.state.state.get("log", [])
@@ -212,33 +196,33 @@ class Drive:
         ]
         return kinds[self.choose(len(kinds))]
 
-    def _act(self, decision: Decision, stage: Stage) -> Stage | None:  # noqa: C901  # a flat list
+    def _act(self, decision: rules.Decision, stage: Stage) -> Stage | None:  # noqa: C901  # a flat list
         match decision:
-            case Proceed():
+            case rules.Proceed():
                 self._proceed(decision, stage)
                 return decision.stage
-            case Retry():
+            case rules.Retry():
                 kind = ev.AttemptOpened if decision.by_human else ev.AttemptFailed
                 self.record(kind(decision.feedback))
                 self.outcome, self.delta, self.chosen = None, {}, None
                 return Stage.WORK
-            case Wait():
+            case rules.Wait():
                 event = ev.Escalated(decision.problem, decision.edge_key, self.outcome, self.delta)
                 self.record(event)
                 return Stage.ESCALATED
-            case Lift():
+            case rules.Lift():
                 self.record(ev.LimitLifted(decision.edge_key))
                 self.record(ev.StepWorked(self.outcome or Outcome.OK, self.delta))
                 return Stage.GATE
-            case Move():
+            case rules.Move():
                 edge = decision.edge
                 left = (self.outcome or Outcome.FAIL, edge.key, decision.to, self.delta)
                 more = (decision.iteration, edge.counted, decision.resets, decision.feedback)
                 self.record(ev.StepFinished(*left, *more))
                 return Stage.ENTER
-            case Finish():
+            case rules.Finish():
                 self._finish(decision)
-            case Limit():
+            case rules.Limit():
                 if self.outcome is not None:
                     self.record(ev.StepWorked(self.outcome, self.delta))
                 self.record(ev.RunStopped.because(Status.LIMIT, decision.reason))
@@ -246,13 +230,13 @@ class Drive:
                 assert_never(decision)
         return None
 
-    def _proceed(self, proceed: Proceed, stage: Stage) -> None:
+    def _proceed(self, proceed: rules.Proceed, stage: Stage) -> None:
         if proceed.stage is Stage.GATE:
             self.record(ev.StepWorked(self.outcome or Outcome.OK, self.delta))
         elif stage is Stage.ENTER and self._is_observed(stage):
             self.record(ev.StepBegun())
 
-    def _finish(self, finish: Finish) -> None:
+    def _finish(self, finish: rules.Finish) -> None:
         if finish.edge is not None:
             left = (self.outcome or Outcome.FAIL, finish.edge.key, None, self.delta)
             self.record(ev.StepFinished(*left, self.state.iteration, finish.edge.counted))

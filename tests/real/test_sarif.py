@@ -58,7 +58,7 @@ def schema_errors(text: str) -> list[str]:
 
 @pytest.fixture
 async def log(tmp_path: Path) -> str:
-    """A log with everything an export can have: a fix, a suppression, hostile and wide text."""
+    """A log with everything an export can have: a suppression, hostile and wide text."""
     issues: list[Any] = [
         issue("Too loud", evidence="loud sea", rule_id="clear-rule", edit=CALM, confidence=0.9),
         issue("No fish", "MEDIUM", rule_id="clear-rule"),
@@ -67,7 +67,7 @@ async def log(tmp_path: Path) -> str:
     judged = rules("REWRITE", {"issue_id": "clear-002", "status": "dismissed", "rationale": "Art."})
     made = await review(tmp_path, [WIDE, fails(*issues), judged], max_iterations=1)
     text = "".join(sarif(made, ExportOptions()))
-    assert all(f'"{part}"' in text for part in ("fixes", "suppressions", "baselineState"))
+    assert all(f'"{part}"' in text for part in ("suppressions", "baselineState"))
     return text
 
 

@@ -116,9 +116,6 @@ class AnthropicServer(ModelServer):
             "output_tokens": 1,
         }
 
-    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
-        raise NotImplementedError("the agent under test always streams")
-
 
 def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]

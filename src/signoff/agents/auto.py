@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, health_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, ConfigError
@@ -112,10 +112,6 @@ class AutoAgent:
             return Health(False, str(error), timed_out=late, absent=True)
         return Health(ready=True, detail=str(choice).removeprefix("auto: "))
 
-    async def models(self) -> list[str]:
-        """Returns the models of the chosen agent."""
-        return await models_of((await self.choose()).candidate.agent)
-
     async def capabilities_for(self, model: str | None) -> Capabilities:
         """Returns the capabilities of the chosen agent."""
         choice = await self.choose()
@@ -140,23 +136,13 @@ class AutoAgent:
             if health.ready:
                 return Choice(candidate, health, tuple(skipped))
             skipped.append((candidate.name, health))
-        raise NoAgentReady(skipped, await self._never_chosen(), run)
-
-    async def _never_chosen(self) -> list[str]:
-        """Returns the agents that could answer but are not chosen, and why."""
-        if self._among is not None:
-            return []
-        others = [each for each in self._agents.values() if not _is_eligible(each.agent)]
-        programs = [each.name for each in others if capabilities_of(each.agent).named_only]
-        small = [
-            each.name
-            for each in others
-            if not capabilities_of(each.agent).judges and (await check_health(each.agent)).ready
+        unnamed = {} if self._among is not None else self._agents
+        others = [
+            name
+            for name, each in unnamed.items()
+            if capabilities_of(each.agent).is_model and not _is_eligible(each.agent)
         ]
-        reasons = [f"{name}: ready, but too small to review" for name in small]
-        if programs:
-            reasons.append(f"never chosen unless named: {', '.join(programs)}")
-        return reasons
+        raise NoAgentReady(skipped, others, run)
 
 
 def _is_eligible(agent: Agent) -> bool:
@@ -175,7 +161,7 @@ class NoAgentReady(AgentAuth):
     def __init__(
         self, skipped: Sequence[tuple[str, Health]], others: Sequence[str] = (), run: str = "RUN"
     ) -> None:
-        """Takes the agents that are not ready, what is to be said about others, and the run."""
+        """Takes the agents that are not ready, those that are never chosen, and the run."""
         self.skipped = skipped
         # What somebody began to set up comes first, with the reason; the rest are only names.
         begun = [
@@ -183,9 +169,10 @@ class NoAgentReady(AgentAuth):
             for name, health in skipped
             if not health.absent
         ]
-        absent = ", ".join(name for name, health in skipped if health.absent)
-        rest = [f"not set up here: {absent}"] if absent else []
-        reasons = "; ".join([*begun, *others, *rest])
+        absent = [name for name, health in skipped if health.absent]
+        names = {"never chosen unless named": others, "not set up here": absent}
+        rest = [f"{label}: {', '.join(each)}" for label, each in names.items() if each]
+        reasons = "; ".join([*begun, *rest])
         message = f"no agent can review yet ({reasons or 'there are none'})"
         super().__init__(
             message, remedy=(CheckSetup(), Resume(run, agent="auto", instead="manual"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
@@ -47,15 +47,6 @@ class HasHealth(Protocol):
 
     async def health(self) -> Health:
         """Checks the agent, for a few seconds at most."""
-        ...
-
-
-@runtime_checkable
-class HasModels(Protocol):
-    """An agent that can list its models."""
-
-    async def models(self) -> list[str]:
-        """Returns the names of its models."""
         ...
 
 
@@ -99,11 +90,6 @@ async def health_of(agent: object) -> Health:
     if isinstance(agent, HasHealth):
         return await agent.health()
     return Health(ready=True, detail="does not report its health")
-
-
-async def models_of(agent: object) -> list[str]:
-    """Returns an agent's models; none when it does not list them."""
-    return await agent.models() if isinstance(agent, HasModels) else []
 
 
 class ManualAgent:
@@ -155,37 +141,15 @@ def one_of(name: str, value: str, choices: Collection[str]) -> str:
 
 
 def option_names(kind: Any) -> list[str] | None:
-    """Returns the options that a kind of agent takes; None if that cannot be told.
-
-    A class that takes `**options` passes them on to the next class it is made of, or to the
-    dataclass it names as `OPTIONS`.
-    """
-    if not isinstance(kind, type):
-        names, passes_on = _keywords(kind)
-        return None if passes_on else names
-    names, classes = [], kind.__mro__[:-1]
-    for each in classes:
-        if "__init__" not in vars(each):
-            continue
-        own, passes_on = _keywords(vars(each)["__init__"])
-        names += own[1:]
-        if not passes_on:
-            return names
-        if is_dataclass(options := vars(each).get("OPTIONS")):
-            return [*names, *(each.name for each in fields(options))]
-    # What the last class passes on is unknown. One without any constructor takes no options.
-    made_plainly = not any({"__init__", "__new__"} & vars(each).keys() for each in classes)
-    return [] if made_plainly else None
-
-
-def _keywords(function: Any) -> tuple[list[str], bool]:
-    """Returns the parameters that can be passed by name, and whether it takes any others."""
+    """Returns the options that a kind of agent takes; None if it takes any, or if nobody knows."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(kind).parameters.values()
     except (TypeError, ValueError):
-        return [], True
-    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    return named, any(p.kind is p.VAR_KEYWORD for p in parameters)
+        return None
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [each.name for each in parameters if each.kind in by_name]
 
 
 def _is_number(value: object) -> bool:

@@ -18,7 +18,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health, one_of
-from signoff.agents.workspace import copy_project, project_folder, settings_folder
+from signoff.agents.workspace import copy_project, project_folder, project_program, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.errors import (
     AgentBadOutput,
@@ -39,10 +38,10 @@ from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.documents.python_files import extend_import_path
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.paths import path_from
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import call_mark, run_process
-from signoff.runtime.scratch import scratch_folder
 
 SEVERITY_WORDS = {
     "fatal": Severity.CRITICAL,
@@ -95,12 +94,8 @@ class Source:
 
     def line(self, number: int) -> str:
         """Returns one line of the artifact, or ""."""
-        within = 0 < number <= len(self._lines)
-        return self._lines[number - 1][:MAX_EVIDENCE] if within else ""
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        return self.artifact.splitlines()
+        found = self.artifact.splitlines()[number - 1 : number] if number > 0 else []
+        return "".join(found)[:MAX_EVIDENCE]
 
 
 def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:
@@ -197,10 +192,15 @@ READERS = {"auto": _from_output, "json": _from_json, "lines": _from_lines, "exit
 
 
 def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
-    if isinstance(finding, str):
-        fields = _from_line(finding, source)
-    else:
-        fields = _from_mapping(finding, number, source)
+    fields = _from_line(finding) if isinstance(finding, str) else _from_mapping(finding, number)
+    # Elsewhere nobody knows the temporary file with the text.
+    file, line = str(fields.get("file") or ""), fields.get("line")
+    is_ours = not file or file in source.artifact_names
+    location = fields.get("location")
+    if not location and line:
+        location = f"line {line}" if is_ours else f"{file}:{line}"
+    own_line = line if is_ours and isinstance(line, int) else None
+    quote = source.line(own_line) if own_line is not None else ""
     severity = str(fields.get("severity") or source.severity)
     severity = SEVERITY_WORDS.get(severity.lower(), severity)
     confidence = fields.get("confidence")
@@ -209,10 +209,10 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
         "id": str(fields.get("id") or f"{source.constraint}-{number:03d}"),
         "rule_id": str(fields.get("rule_id") or source.constraint),
         "severity": Severity.read(severity).value,
-        "location": str(fields.get("location") or ""),
-        **_named_line(fields, source),
+        "location": str(location or ""),
+        **({} if own_line is None else {"line": own_line}),
         "finding": str(fields["finding"]),
-        "evidence": str(fields.get("evidence") or _quoted_line(fields, source)),
+        "evidence": str(fields.get("evidence") or quote),
         "suggested_fix": fields.get("suggested_fix"),
         "confidence": confidence if isinstance(confidence, int | float) else 1.0,
         # The edit that fixes it, where the check knows it exactly.
@@ -220,23 +220,21 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
     }
 
 
-def _from_line(text: str, source: Source) -> dict[str, Any]:
+def _from_line(text: str) -> dict[str, Any]:
     match = _LINE.fullmatch(text.strip())
     if match is None:
         return {"finding": text}
-    number = int(match["line"])
-    in_artifact = match["file"] in source.artifact_names
     named = _RULE.fullmatch(match["message"])
     return {
         "finding": named["message"] if named else match["message"],
         "rule_id": named["rule"] if named else None,
         "severity": match["word"],
-        "location": f"line {number}" if in_artifact else f"{match['file']}:{number}",
-        "evidence": source.line(number) if in_artifact else "",
+        "file": match["file"],
+        "line": int(match["line"]),
     }
 
 
-def _from_mapping(finding: Any, number: int, source: Source) -> dict[str, Any]:
+def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
     if not isinstance(finding, Mapping):
         raise AgentBadOutput(
             f"finding {number} is {type(finding).__name__}; it must be a text or a mapping"
@@ -249,24 +247,7 @@ def _from_mapping(finding: Any, number: int, source: Source) -> dict[str, Any]:
         fields |= {"location": None, "line": place.get("row", place.get("line"))}
     if isinstance(fix, Mapping):
         fields["suggested_fix"] = str(fix.get("message") or "") or None
-    if not fields.get("location") and fields.get("line"):
-        file = str(fields.get("file") or "")
-        # Elsewhere nobody knows the temporary file with the text.
-        other = bool(file) and file not in source.artifact_names
-        fields["location"] = f"{file}:{fields['line']}" if other else f"line {fields['line']}"
     return fields
-
-
-def _named_line(fields: Mapping[str, Any], source: Source) -> dict[str, int]:
-    """Returns the line that a finding names, if it is one of the artifact."""
-    number, file = fields.get("line"), fields.get("file")
-    ours = not file or str(file) in source.artifact_names
-    return {"line": number} if ours and isinstance(number, int) else {}
-
-
-def _quoted_line(fields: Mapping[str, Any], source: Source) -> str:
-    named = _named_line(fields, source)
-    return source.line(named["line"]) if named else ""
 
 
 TIMEOUT_SECONDS = 120.0
@@ -348,16 +329,10 @@ class CheckAgent:
             except AgentBadRequest as error:
                 return Health(False, str(error), "fix `function:` in the settings")
             return Health(True, f"function {_name(self.function)}")
-        program = shutil.which(self._program)
+        program = shutil.which(project_program(self._argv[0]))
         if program is None:
             return Health(False, f"{self._argv[0]} is not on PATH", f"install {self._argv[0]}")
         return Health(True, program)
-
-    @property
-    def _program(self) -> str:
-        """The program; one that is named by a path is in the project."""
-        name = self._argv[0]
-        return str(Path(settings_folder(None), name)) if Path(name).name != name else name
 
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
         started = path_from(call.folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,130 +50,20 @@ _NOT_OFFERED = re.compile(r"No such tool available: (\w+)")
 _LOGIN = "run `claude` and then /login, or set ANTHROPIC_API_KEY"
 
 
-class ClaudeAgent(HeadlessAgent):
-    """Answers with the `claude` program."""
-
-    name = "claude"
-    capabilities = Capabilities(
-        edits_files=True,
-        json_schema=True,
-        system_prompt=True,
-        streaming=True,
-        prompt_caching=True,
-        reports_price=True,
-        provider="anthropic",
-    )
-    login_hint = _LOGIN
-    install_hint = "npm install -g @anthropic-ai/claude-code"
-    extra = "claude"
-    minimum_version = (2, 1)
-    key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-    setting_variables = ("ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR")
-    address_variable = "ANTHROPIC_BASE_URL"
-    bundled = BUNDLED["claude"]
-
-    def __init__(
-        self, *, setting_sources: str = "user", allow: Sequence[str] = (), **common: Any
-    ) -> None:
-        """Takes the common options, the settings files to read and additional permissions.
-
-        A project's own settings are not read by default: an earlier edit of that project
-        could have written permissions into them. `allow` holds rules such as
-        `Bash(pytest *)`.
-        """
-        super().__init__(**common)
-        self._sources = setting_sources
-        self._allow = tuple(allow)
-        for rule in allow:
-            if not re.fullmatch(r"\w+\(.+\)", rule):
-                raise ConfigError(
-                    f"claude: the rule {rule!r} in allow is unlimited; limit it, as in "
-                    "Bash(pytest *)"
-                )
-
-    def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
-        """Returns the arguments of one call; long texts are passed in files."""
-        # Without partial messages nothing is known of an answer before it is complete.
-        argv = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
-        if request.model:
-            argv += ["--model", request.model]
-        if request.system:
-            file = scratch / "system.txt"
-            file.write_text(replace_lone_surrogates(request.system), encoding="utf-8")
-            argv += ["--append-system-prompt-file", str(file)]
-        if _fits_argument(request.schema):
-            argv += ["--json-schema", json.dumps(request.schema)]
-        tools = [
-            *(_READ_TOOLS if request.workspace else ()),
-            *(_EDIT_TOOLS if request.edit else ()),
-            *(rule.partition("(")[0] for rule in self._allow),
-        ]
-        argv += ["--tools", ",".join(dict.fromkeys(tools))]
-        for rule in self._allow:
-            argv += ["--allowedTools", rule]
-        if request.edit:
-            argv += ["--permission-mode", "acceptEdits"]
-        if request.workspace is None:
-            # Sessions are stored per folder, and this folder is deleted after the call.
-            argv += ["--no-session-persistence"]
-        # Servers in the user's own configuration would bring tools that no rule of ours knows.
-        argv += ["--setting-sources", self._sources, "--strict-mcp-config"]
-        return [*argv, *self._options.args]
-
-    def prompt(self, request: AgentRequest) -> str:
-        """Returns the prompt, with the schema when it is too long for an argument."""
-        schema = None if _fits_argument(request.schema) else request.schema
-        return with_schema(request.prompt, schema)
-
-    def variables(self) -> dict[str, str]:
-        """Switches off background traffic and limits the program's own retries."""
-        return {
-            "DISABLE_AUTOUPDATER": "1",
-            "DISABLE_TELEMETRY": "1",
-            "DISABLE_ERROR_REPORTING": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": str(self._options.vendor_retries),
-            "API_TIMEOUT_MS": str(int(self._options.timeout * 1000)),
-        }
-
-    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
-        """Asks the program, which checks its own settings."""
-        _, output = await probe([program, "auth", "status"], environment)
-        try:
-            status = json.loads(output)
-        except ValueError:
-            return None
-        logged_in = as_dict(status).get("loggedIn")
-        return logged_in if isinstance(logged_in, bool) else None
-
-    def reader(self) -> ClaudeReader:
-        """Returns a reader for its events."""
-        return ClaudeReader()
-
-
 class ClaudeReader(OutputReader):
-    """Reads `system`, `stream_event`, `assistant`, `rate_limit_event` and `result` events."""
+    """Reads `stream_event`, `user`, `rate_limit_event` and `result` events."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._until: datetime | None = None
-        self._in_pieces = False
-        """Whether the message that is being written was displayed in pieces."""
+    _until: datetime | None = None
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one event and returns the model's text in it."""
         match data.get("type"):
-            case "result" | None if _is_result(data):
+            case "result":
                 self._read_result(data)
             case "stream_event":
                 return self._read_piece(as_dict(data.get("event")))
-            case "assistant" if isinstance(data.get("message"), dict):
-                self.update()
-                return None if self._in_pieces else _message_text(data["message"])
             case "user":
                 self._read_tool_result(json.dumps(data.get("message")))
-            case "system" if "session_id" in data or "subtype" in data:
-                self.update()
             case "rate_limit_event":
                 resets_at = as_dict(data.get("rate_limit_info")).get("resetsAt")
                 if isinstance(resets_at, int | float):
@@ -185,16 +76,12 @@ class ClaudeReader(OutputReader):
         A message that begins is an empty piece: whoever waits for the answer to begin need not
         wait for its text, which comes last if the model thinks first or fills in a form.
         """
-        self.update()
         match event.get("type"):
             case "message_start":
-                self._in_pieces = False
                 return ""
             case "content_block_delta":
-                text = as_text(as_dict(event.get("delta")).get("text"))
-                self._in_pieces = self._in_pieces or bool(text)
-                return text or None
-            case "message_stop" if self._in_pieces:
+                return as_text(as_dict(event.get("delta")).get("text")) or None
+            case "message_stop":
                 return "\n"
         return None
 
@@ -244,21 +131,103 @@ class ClaudeReader(OutputReader):
         )
 
 
-def _is_result(data: Mapping[str, Any]) -> bool:
-    """Whether this is a result, not an answer that happens to be JSON; old ones have no type."""
-    if "type" in data:
-        return bool(data.keys() & {"result", "subtype", "is_error"})
-    return "result" in data and bool(data.keys() & {"is_error", "session_id"})
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClaudeAgent(HeadlessAgent):
+    """Answers with the `claude` program."""
+
+    name = "claude"
+    reader = ClaudeReader
+    capabilities = Capabilities(
+        edits_files=True,
+        json_schema=True,
+        system_prompt=True,
+        streaming=True,
+        prompt_caching=True,
+        reports_price=True,
+        provider="anthropic",
+    )
+    login_hint = _LOGIN
+    install_hint = "npm install -g @anthropic-ai/claude-code"
+    extra = "claude"
+    minimum_version = (2, 1)
+    key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+    setting_variables = ("ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR")
+    address_variable = "ANTHROPIC_BASE_URL"
+    bundled = BUNDLED["claude"]
+
+    setting_sources: str = "user"
+    """The settings files that claude reads. A project's own are not read by default: an earlier
+    edit of that project could have written permissions into them."""
+    allow: Sequence[str] = ()
+    """Additional permissions, as rules such as `Bash(pytest *)`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for rule in self.allow:
+            if not re.fullmatch(r"\w+\(.+\)", rule):
+                raise ConfigError(
+                    f"claude: the rule {rule!r} in allow is unlimited; limit it, as in "
+                    "Bash(pytest *)"
+                )
+
+    def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
+        """Returns the arguments of one call; long texts are passed in files."""
+        # Without partial messages nothing is known of an answer before it is complete.
+        argv = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
+        if request.model:
+            argv += ["--model", request.model]
+        if request.system:
+            file = scratch / "system.txt"
+            file.write_text(replace_lone_surrogates(request.system), encoding="utf-8")
+            argv += ["--append-system-prompt-file", str(file)]
+        if _fits_argument(request.schema):
+            argv += ["--json-schema", json.dumps(request.schema)]
+        tools = [
+            *(_READ_TOOLS if request.workspace else ()),
+            *(_EDIT_TOOLS if request.edit else ()),
+            *(rule.partition("(")[0] for rule in self.allow),
+        ]
+        argv += ["--tools", ",".join(dict.fromkeys(tools))]
+        for rule in self.allow:
+            argv += ["--allowedTools", rule]
+        if request.edit:
+            argv += ["--permission-mode", "acceptEdits"]
+        if request.workspace is None:
+            # Sessions are stored per folder, and this folder is deleted after the call.
+            argv += ["--no-session-persistence"]
+        # Servers in the user's own configuration would bring tools that no rule of ours knows.
+        argv += ["--setting-sources", self.setting_sources, "--strict-mcp-config"]
+        return [*argv, *self.args]
+
+    def input_text(self, request: AgentRequest) -> str:
+        """Returns the prompt, with the schema when it is too long for an argument."""
+        schema = None if _fits_argument(request.schema) else request.schema
+        return with_schema(request.prompt, schema)
+
+    def variables(self) -> dict[str, str]:
+        """Switches off background traffic and limits the program's own retries."""
+        return {
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": str(self.vendor_retries),
+            "API_TIMEOUT_MS": str(int(self.timeout * 1000)),
+        }
+
+    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
+        """Asks the program, which checks its own settings."""
+        _, output = await probe([program, "auth", "status"], environment)
+        try:
+            status = json.loads(output)
+        except ValueError:
+            return None
+        logged_in = as_dict(status).get("loggedIn")
+        return logged_in if isinstance(logged_in, bool) else None
 
 
 def _fits_argument(schema: Mapping[str, Any] | None) -> bool:
     return schema is not None and len(json.dumps(schema).encode()) <= MAX_SCHEMA_BYTES
-
-
-def _message_text(message: Mapping[str, Any]) -> str | None:
-    blocks = map(as_dict, as_list(message.get("content")))
-    texts = [text for block in blocks if (text := as_text(block.get("text")))]
-    return "\n".join(texts) + "\n" if texts else None
 
 
 def _usage(result: Mapping[str, Any]) -> Usage | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,91 +28,14 @@ _REJECTED = re.compile(r"(patch rejected: .+|reject command.+)")
 _UNREACHABLE = re.compile(r"waiting for network|connection failed", re.IGNORECASE)
 
 
-class CodexAgent(HeadlessAgent):
-    """Answers with the `codex` program."""
-
-    name = "codex"
-    capabilities = Capabilities(
-        edits_files=True,
-        json_schema=True,
-        prompt_caching=True,
-        provider="openai",
-    )
-    login_hint = _LOGIN
-    install_hint = "npm install -g @openai/codex"
-    extra = "codex"
-    minimum_version = (0, 60)
-    key_variables = ("CODEX_API_KEY", "OPENAI_API_KEY")
-    setting_variables = ("CODEX_HOME",)
-    bundled = BUNDLED["codex"]
-
-    def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
-        """Returns the arguments of one call; the schema is passed in a file."""
-        argv = ["exec", "--json", "--skip-git-repo-check"]
-        if request.model:
-            argv += ["--model", request.model]
-        if request.schema is not None and is_strict(request.schema):
-            file = scratch / "schema.json"
-            file.write_text(json.dumps(request.schema), encoding="utf-8")
-            argv += ["--output-schema", str(file)]
-        argv += ["-s", "workspace-write" if request.edit else "read-only"]
-        if request.edit:
-            # Without these the sandbox also allows writing to every temporary folder.
-            argv += ["-c", "sandbox_workspace_write.exclude_slash_tmp=true"]
-            argv += ["-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"]
-        if self._options.base_url:
-            provider = f"model_providers.signoff={self._provider()}"
-            argv += ["-c", 'model_provider="signoff"', "-c", provider]
-        # The dash makes it read the prompt from standard input: every user of the machine can read
-        # its arguments.
-        return [*argv, *self._options.args, "-"]
-
-    def prompt(self, request: AgentRequest) -> str:
-        """Returns the prompt, with the schema when the vendor would refuse it as an option."""
-        schema = None if is_strict(request.schema) else request.schema
-        return with_schema(super().prompt(request), schema)
-
-    def variables(self) -> dict[str, str]:
-        """Enables the log of rejections, the only place where they appear."""
-        return {"RUST_LOG": "error"}
-
-    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
-        """Asks the program, unless a key or another server makes a login unnecessary."""
-        if self._options.base_url or any(environment.get(key) for key in self.key_variables):
-            return True
-        code, output = await probe([program, "login", "status"], environment)
-        # Any other failure of this command says nothing about the login.
-        return False if code != 0 and "not logged in" in output.lower() else None
-
-    def reader(self) -> CodexReader:
-        """Returns a reader for its events."""
-        return CodexReader(self._options.vendor_retries)
-
-    def _provider(self) -> str:
-        """Returns the inline TOML table that describes the configured server."""
-        fields = {"name": "signoff", "base_url": self._options.base_url, "wire_api": "responses"}
-        if self._options.key_env is not None:
-            fields["env_key"] = self.key_variables[0]
-        limits = ("request_max_retries", "stream_max_retries")
-        retries = dict.fromkeys(limits, self._options.vendor_retries)
-        items = [f"{name}={json.dumps(value)}" for name, value in {**fields, **retries}.items()]
-        return "{" + ",".join(items) + "}"
-
-
 class CodexReader(OutputReader):
     """Reads `thread.*`, `turn.*`, `item.*` and `error` events."""
 
-    def __init__(self, retries: int) -> None:
-        super().__init__()
-        self._lost_connections = 0
-        self._retries = retries
+    _lost_connections = 0
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one event and returns the model's text in it; only a completed turn counts."""
-        kind = str(data.get("type"))
-        if kind.startswith(("thread.", "turn.", "item.")):
-            self.update()
-        match kind:
+        match data.get("type"):
             case "thread.started":
                 self.update(session=as_text(data.get("thread_id")) or None)
             case "item.completed":
@@ -159,5 +83,74 @@ class CodexReader(OutputReader):
         if not _UNREACHABLE.search(message):
             return
         self._lost_connections += 1
-        if self._lost_connections > self._retries:
+        if self._lost_connections > self.retries:
             raise AgentTransient(f"codex cannot reach its server: {message:.200}")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CodexAgent(HeadlessAgent):
+    """Answers with the `codex` program."""
+
+    name = "codex"
+    reader = CodexReader
+    capabilities = Capabilities(
+        edits_files=True,
+        json_schema=True,
+        prompt_caching=True,
+        provider="openai",
+    )
+    login_hint = _LOGIN
+    install_hint = "npm install -g @openai/codex"
+    extra = "codex"
+    minimum_version = (0, 60)
+    key_variables = ("CODEX_API_KEY", "OPENAI_API_KEY")
+    setting_variables = ("CODEX_HOME",)
+    bundled = BUNDLED["codex"]
+
+    def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
+        """Returns the arguments of one call; the schema is passed in a file."""
+        argv = ["exec", "--json", "--skip-git-repo-check"]
+        if request.model:
+            argv += ["--model", request.model]
+        if request.schema is not None and is_strict(request.schema):
+            file = scratch / "schema.json"
+            file.write_text(json.dumps(request.schema), encoding="utf-8")
+            argv += ["--output-schema", str(file)]
+        argv += ["-s", "workspace-write" if request.edit else "read-only"]
+        if request.edit:
+            # Without these the sandbox also allows writing to every temporary folder.
+            argv += ["-c", "sandbox_workspace_write.exclude_slash_tmp=true"]
+            argv += ["-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"]
+        if self.base_url:
+            provider = f"model_providers.signoff={self._provider()}"
+            argv += ["-c", 'model_provider="signoff"', "-c", provider]
+        # The dash makes it read the prompt from standard input: every user of the machine can read
+        # its arguments.
+        return [*argv, *self.args, "-"]
+
+    def input_text(self, request: AgentRequest) -> str:
+        """Returns the prompt, with the schema when the vendor would refuse it as an option."""
+        schema = None if is_strict(request.schema) else request.schema
+        return with_schema(super().input_text(request), schema)
+
+    def variables(self) -> dict[str, str]:
+        """Enables the log of rejections, the only place where they appear."""
+        return {"RUST_LOG": "error"}
+
+    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
+        """Asks the program, unless a key or another server makes a login unnecessary."""
+        if self.base_url or any(environment.get(key) for key in self.key_variables):
+            return True
+        code, output = await probe([program, "login", "status"], environment)
+        # Any other failure of this command says nothing about the login.
+        return False if code != 0 and "not logged in" in output.lower() else None
+
+    def _provider(self) -> str:
+        """Returns the inline TOML table that describes the configured server."""
+        fields = {"name": "signoff", "base_url": self.base_url, "wire_api": "responses"}
+        if self.key_env is not None:
+            fields["env_key"] = self.key_variables[0]
+        limits = ("request_max_retries", "stream_max_retries")
+        retries = dict.fromkeys(limits, self.vendor_retries)
+        items = [f"{name}={json.dumps(value)}" for name, value in {**fields, **retries}.items()]
+        return "{" + ",".join(items) + "}"

@@ -22,16 +22,23 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from signoff.agents.answer import cached_count, with_schema
 from signoff.agents.base import Health, one_of
 from signoff.agents.failures import find_reset_time, redact_line
-from signoff.agents.headless import HeadlessAgent, Job, ProgramReply, Transcript, find_program
-from signoff.agents.workspace import settings_folder
+from signoff.agents.headless import (
+    VENDOR_RETRIES,
+    HeadlessAgent,
+    Job,
+    ProgramReply,
+    Transcript,
+    find_program,
+)
+from signoff.agents.workspace import project_program, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.errors import (
     AgentAuth,
@@ -52,9 +59,7 @@ MAX_ANSWER_BYTES = 64_000_000
 """A larger answer file is refused."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_PLACEHOLDERS = frozenset(
-    {"model", "workspace", "prompt_file", "answer_file", "schema_file", "project_root"}
-)
+_PLACEHOLDERS = frozenset({"model", "workspace", "prompt_file", "answer_file", "project_root"})
 _ANSWERS = "text, last_line, file, file:NAME or json:PATH"
 _ERRORS: Mapping[str, type[AgentError]] = {
     "transient": AgentTransient,
@@ -66,6 +71,7 @@ _ERRORS: Mapping[str, type[AgentError]] = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CommandAgent(HeadlessAgent):
     """Answers with the program that the settings describe."""
 
@@ -73,48 +79,50 @@ class CommandAgent(HeadlessAgent):
     login_hint = "log in with the program itself, or pass its key with pass_env:"
     install_hint = "install it, or fix argv: in the settings"
 
-    def __init__(
-        self,
-        *,
-        argv: Sequence[str],
-        prompt: Literal["stdin", "file"] = "stdin",
-        answer: str = "text",
-        ok_codes: Sequence[int] = (0,),
-        codes: Mapping[int, str] | None = None,
-        usage: Mapping[str, str] | None = None,
-        edits: bool = False,
-        **common: Any,
-    ) -> None:
-        """Takes the command line, where the answer is and what the exit codes mean."""
-        for option in {"path", "args", "key_env", "base_url", "vendor_retries"} & common.keys():
+    argv: Sequence[str]
+    """The program and its arguments."""
+    prompt: str = "stdin"
+    """Where the prompt goes: `stdin` or `file`."""
+    answer: str = "text"
+    """Where the answer is; see `_ANSWERS`."""
+    ok_codes: Sequence[int] = (0,)
+    codes: Mapping[int, str] = field(default_factory=dict)
+    """The error that an exit code means; see `_ERRORS`."""
+    usage: Mapping[str, str] = field(default_factory=dict)
+    """Where the output has each amount of `USAGE_AMOUNTS`."""
+    edits: bool = False
+    """Whether it is trusted to edit its workspace."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        others = (self.path, self.args, self.key_env, self.base_url)
+        if any(others) or self.vendor_retries != VENDOR_RETRIES:
             raise ConfigError(
-                f"a command has no option {option!r}; use argv, env or pass_env instead"
+                "a command has no path, args, key_env, base_url and vendor_retries; use argv, env "
+                "or pass_env instead"
             )
-        if isinstance(argv, str) or not argv:
+        if isinstance(self.argv, str) or not self.argv:
             raise ConfigError("argv must be a list: the program, then its arguments")
-        self.name = Path(str(argv[0])).name
-        super().__init__(path=str(argv[0]), **common)
-        self._argv = [str(argument) for argument in argv]
-        self._prompt_in = prompt
-        self._answer = answer
-        self.success_codes = tuple(ok_codes)
-        self._codes = {int(code): family for code, family in (codes or {}).items()}
-        self._usage = dict(usage or {})
-        self._edits = edits
+        self.argv = [str(argument) for argument in self.argv]
+        self.codes = {int(code): family for code, family in self.codes.items()}
+        self.name = Path(self.argv[0]).name
         self._check()
         self.capabilities = replace(
             self.capabilities,
-            edits_files=edits,
-            json_schema=self._uses("schema_file"),
-            reports_price="usd" in self._usage or None,
+            edits_files=self.edits,
+            reports_price="usd" in self.usage or None,
             # A program that gets a model's name or edits files is a model's. Any other may be a
             # spell checker, which would get files to fix.
-            named_only=not (edits or self._uses("model") or self._options.model),
+            named_only=not (self.edits or self._uses("model") or self.model),
         )
+
+    def has_succeeded(self, exit_code: int) -> bool:
+        """Returns whether an exit code is one of `ok_codes`."""
+        return exit_code in self.ok_codes
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments with their placeholders filled in."""
-        if request.edit and not self._edits:
+        if request.edit and not self.edits:
             raise AgentBadRequest(
                 f"{self.name} may not edit files (edits: true in the settings allows it)"
             )
@@ -123,22 +131,19 @@ class CommandAgent(HeadlessAgent):
             "workspace": str(Path(request.workspace).resolve()) if request.workspace else None,
             "prompt_file": str(scratch / "prompt.md"),
             "answer_file": str(scratch / "answer"),
-            "schema_file": str(scratch / "schema.json"),
             "project_root": settings_folder(None),
         }
         if self._uses("prompt_file"):
             text = replace_lone_surrogates(self._text(request))
             (scratch / "prompt.md").write_text(text, encoding="utf-8")
-        if self._uses("schema_file"):
-            (scratch / "schema.json").write_text(json.dumps(request.schema or {}))
         folder = Path(request.workspace or scratch)
         # Values are filled into single arguments, never into a line that is split later, so a name
         # with a space or a quote stays one argument.
-        return [_in_project(_fill(argument, values), folder) for argument in self._argv[1:]]
+        return [_in_project(_fill(argument, values), folder) for argument in self.argv[1:]]
 
-    def prompt(self, request: AgentRequest) -> str:
+    def input_text(self, request: AgentRequest) -> str:
         """Returns what goes to standard input: the prompt, or nothing when it goes to a file."""
-        return self._text(request) if self._prompt_in == "stdin" else ""
+        return self._text(request) if self.prompt == "stdin" else ""
 
     async def health(self) -> Health:
         """Checks that the program exists; it is not started, since that might do anything."""
@@ -150,21 +155,19 @@ class CommandAgent(HeadlessAgent):
 
     def _find_program(self) -> str:
         """Finds the program; one that is named by a path is in the project, as a check's is."""
-        root = Path(settings_folder(None))
-        path = Path(self._argv[0].replace("{project_root}", str(root))).expanduser()
-        program = path if path.name == str(path) else root / path
-        return find_program(self.name, str(program), ()) or ""
+        name = self.argv[0].replace("{project_root}", settings_folder(None))
+        return find_program(self.name, project_program(name), ()) or ""
 
-    def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:
+    def read_output(self, reply: ProgramReply, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # it has no events
         """Returns the answer from the source that the settings name."""
         text = output.text.strip("\n")
-        return ProgramReply(_extract(self._answer, text, job), usage=self._parse_usage(text))
+        return ProgramReply(_extract(self.answer, text, job), usage=self._parse_usage(text))
 
-    async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
+    def _exit_error(self, output: Transcript, result: CommandResult) -> AgentError:
         # The author of the settings knows this program; what its text looks like is only a guess.
-        kind = self._codes.get(result.code)
+        kind = self.codes.get(result.code)
         if kind is None:
-            return await super()._exit_error(job, output, result)
+            return super()._exit_error(output, result)
         text = redact_line((result.stderr.strip() or output.text.strip())[-300:])
         message = f"{self.name} (exit code {result.code}): {text}"
         if kind == "quota":
@@ -172,19 +175,18 @@ class CommandAgent(HeadlessAgent):
         return _ERRORS[kind](message)
 
     def _text(self, request: AgentRequest) -> str:
-        schema = None if self._uses("schema_file") else request.schema
-        return with_schema(super().prompt(request), schema)
+        return with_schema(super().input_text(request), request.schema)
 
     def _uses(self, placeholder: str) -> bool:
-        return any(f"{{{placeholder}}}" in argument for argument in self._argv)
+        return any(f"{{{placeholder}}}" in argument for argument in self.argv)
 
     def _parse_usage(self, text: str) -> Usage | None:
-        if not self._usage:
+        if not self.usage:
             return None
         counts: dict[str, Any] = {}
         try:
             data = _parse_json(text)
-            for name, path in self._usage.items():
+            for name, path in self.usage.items():
                 value = _value_at(data, path)
                 counts[name] = value if name == "usd" else cached_count(value)
         except AgentBadOutput:
@@ -194,23 +196,23 @@ class CommandAgent(HeadlessAgent):
     def _check(self) -> None:
         """Raises `ConfigError` for wrong settings before the first call is billed."""
         unknown = {
-            name for argument in self._argv for name in _PLACEHOLDER.findall(argument)
+            name for argument in self.argv for name in _PLACEHOLDER.findall(argument)
         } - _PLACEHOLDERS
         if unknown:
             raise ConfigError(
                 f"unknown placeholder {{{min(unknown)}}} in argv (placeholders: "
                 f"{', '.join(sorted(_PLACEHOLDERS))}; a prompt is never an argument)"
             )
-        one_of("prompt", self._prompt_in, ("stdin", "file"))
-        if self._prompt_in == "file" and not self._uses("prompt_file"):
+        one_of("prompt", self.prompt, ("stdin", "file"))
+        if self.prompt == "file" and not self._uses("prompt_file"):
             raise ConfigError("prompt: file needs {prompt_file} in argv")
-        if not re.fullmatch(r"text|last_line|file|file:.+|json:.+", self._answer):
-            raise ConfigError(f"answer must be {_ANSWERS}, not {self._answer!r}")
-        if self._answer == "file" and not self._uses("answer_file"):
+        if not re.fullmatch(r"text|last_line|file|file:.+|json:.+", self.answer):
+            raise ConfigError(f"answer must be {_ANSWERS}, not {self.answer!r}")
+        if self.answer == "file" and not self._uses("answer_file"):
             raise ConfigError("answer: file needs {answer_file} in argv")
-        for kind in self._codes.values():
+        for kind in self.codes.values():
             one_of("codes", kind, _ERRORS)
-        for name in self._usage:
+        for name in self.usage:
             one_of("usage", name, USAGE_AMOUNTS)
 
 

@@ -216,15 +216,6 @@ def connection_error(source: str, address: str, error: BaseException) -> AgentEr
     return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
 
 
-def value_error_text(error: ValueError) -> str:
-    """Returns what a client found wrong with a response, without links to its library's manual."""
-    details = getattr(error, "errors", None)
-    if not callable(details):
-        return str(error)
-    mistakes = ((".".join(map(str, each["loc"])), each["msg"]) for each in details())
-    return "; ".join(": ".join(filter(None, mistake)) for mistake in mistakes)
-
-
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yields an error and the errors that led to it."""
     while error is not None:
@@ -313,7 +304,8 @@ def failure_error(
         if until is not None and until - now < SHORT_WAIT:
             return transient_error(message, until, now)
         return AgentQuota(message, until=until)
-    status = status or find_status(text)
+    mentioned = _STATUS.search(text)
+    status = status or (int(mentioned[1]) if mentioned else None)
     if status is not None:
         return refusal_error(source, status, text, until=until, remedy=remedy, now=now)
     # The order matters: "authentication failed, try again" needs a login, not another attempt.
@@ -324,9 +316,3 @@ def failure_error(
     if _MAY_PASS.search(text):
         return transient_error(message, until, now)
     return AgentError(f"{source} failed: {text}")
-
-
-def find_status(text: str) -> int | None:
-    """Returns the HTTP status that a text mentions, or None."""
-    match = _STATUS.search(text)
-    return int(match[1]) if match else None

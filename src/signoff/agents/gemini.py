@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,10 +39,67 @@ _DENIED = re.compile(
 )
 
 
+class GeminiReader(OutputReader):
+    """Reads `init`, `message`, `tool_use`, `tool_result` and `result`, or one whole document."""
+
+    def __init__(self, retries: int = 0) -> None:
+        super().__init__(retries)
+        self._pieces: list[str] = []
+        self._tools: dict[str, str] = {}
+
+    def read_event(self, data: dict[str, Any]) -> str | None:
+        """Reads one event and returns the model's text in it."""
+        match data.get("type"):
+            case "init" if "session_id" in data:
+                self.update(session=str(data["session_id"]))
+            case "message" if data.get("role") == "assistant":
+                self._pieces.append(str(data.get("content") or ""))
+                return self._pieces[-1]
+            case "tool_use":
+                self._pieces.clear()  # text before a tool call is not the answer
+                self._tools[str(data.get("tool_id"))] = str(data.get("tool_name"))
+            case "tool_result" if data.get("status") == "error":
+                tool = self._tools.get(str(data.get("tool_id")), "")
+                self._read_tool_failure(tool, str(data.get("output") or ""))
+            case "result" if data.keys() & {"status", "stats", "error"}:
+                self._read_end(data)
+            case None if data.keys() & {"response", "error"}:
+                self._pieces = [as_text(data.get("response"))]
+                self.update(session=as_text(data.get("session_id")) or None)
+                self._read_end(data)
+                return self._pieces[0] or None
+        return None
+
+    def read_stderr(self, line: str) -> None:
+        """Stops a program that keeps retrying, and collects tools that failed."""
+        failure = _TOOL_FAILED.search(line)
+        if failure:
+            self._read_tool_failure(failure[1], failure[2])
+        retry = _RETRYING.search(line)
+        if retry and int(retry[1]) > self.retries:
+            status = int(retry[2]) if retry[2] else 503
+            raise failure_error("gemini", retry[3].strip(". "), remedy=_LOGIN, status=status)
+
+    def _read_end(self, end: dict[str, Any]) -> None:
+        self.update(
+            text="".join(self._pieces),
+            finish=as_text(end.get("status")) or None,
+            usage=_usage(end.get("stats")),
+            complete=True,
+            fault=_fault(end),
+        )
+
+    def _read_tool_failure(self, tool: str, reason: str) -> None:
+        if tool in _WRITE_TOOLS and _DENIED.search(reason):
+            self.deny(f"{tool}: {reason}")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class GeminiAgent(HeadlessAgent):
     """Answers with the `gemini` program."""
 
     name = "gemini"
+    reader = GeminiReader
     capabilities = Capabilities(
         edits_files=True,
         streaming=True,
@@ -66,32 +124,32 @@ class GeminiAgent(HeadlessAgent):
         42: 400,
     }
 
-    def __init__(self, *, trust_workspace: bool = False, **common: Any) -> None:
-        """Takes the common options, and whether a workspace may bring its own settings."""
-        super().__init__(**common)
-        self._trust = trust_workspace
+    trust_workspace: bool = False
+    """Whether a workspace may bring its own settings."""
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments of one call."""
         folder = Path(request.workspace or scratch).expanduser()
-        if not self._trust and (folder / ".gemini").exists():
+        if not self.trust_workspace and (folder / ".gemini").exists():
             # These settings can start programs, and an earlier edit may have written them.
             raise AgentBadRequest(
                 f"{request.workspace} has its own gemini settings (.gemini); to allow them, set "
                 "trust_workspace: true in the settings"
             )
-        streamed = len(self.prompt(request).encode("utf-8", "replace")) <= MAX_STREAMED_PROMPT_BYTES
+        streamed = (
+            len(self.input_text(request).encode("utf-8", "replace")) <= MAX_STREAMED_PROMPT_BYTES
+        )
         argv = ["--output-format", "stream-json" if streamed else "json"]
         # Trust in the folder is decided above; the program's own question would wait for a
         # keyboard.
         argv += ["--model", request.model or DEFAULT_MODEL, "--skip-trust"]
         if request.edit:
             argv += ["--approval-mode", "auto_edit"]
-        return [*argv, *self._options.args]
+        return [*argv, *self.args]
 
-    def prompt(self, request: AgentRequest) -> str:
+    def input_text(self, request: AgentRequest) -> str:
         """Returns the prompt with the schema, since the program has no option for it."""
-        return with_schema(super().prompt(request), request.schema)
+        return with_schema(super().input_text(request), request.schema)
 
     def variables(self) -> dict[str, str]:
         """Keeps the program from starting itself a second time.
@@ -110,78 +168,10 @@ class GeminiAgent(HeadlessAgent):
         has_key = any(environment.get(key) for key in self.key_variables)
         return has_key or _has_stored_login(environment.get("HOME", "~"))
 
-    def reader(self) -> GeminiReader:
-        """Returns a reader for its events."""
-        return GeminiReader(self._options.vendor_retries)
-
-
-class GeminiReader(OutputReader):
-    """Reads `init`, `message`, `tool_use`, `tool_result` and `result`, or one whole document."""
-
-    def __init__(self, retries: int) -> None:
-        super().__init__()
-        self._retries = retries
-        self._pieces: list[str] = []
-        self._tools: dict[str, str] = {}
-
-    def read_event(self, data: dict[str, Any]) -> str | None:
-        """Reads one event and returns the model's text in it."""
-        match data.get("type"):
-            case "init" if "session_id" in data:
-                self.update(session=str(data["session_id"]))
-            case "message" if "role" in data:
-                self.update()
-                if data["role"] == "assistant":
-                    self._pieces.append(str(data.get("content") or ""))
-                    return self._pieces[-1]
-            case "tool_use":
-                self._pieces.clear()  # text before a tool call is not the answer
-                self._tools[str(data.get("tool_id"))] = str(data.get("tool_name"))
-            case "tool_result" if data.get("status") == "error":
-                tool = self._tools.get(str(data.get("tool_id")), "")
-                self._read_tool_failure(tool, str(data.get("output") or ""))
-            case "result" if data.keys() & {"status", "stats", "error"}:
-                self._read_end(data)
-            case None if data.keys() & {"response", "error"} and _is_result_document(data):
-                self._pieces = [as_text(data.get("response"))]
-                self.update(session=as_text(data.get("session_id")) or None)
-                self._read_end(data)
-                return self._pieces[0] or None
-        return None
-
-    def read_stderr(self, line: str) -> None:
-        """Stops a program that keeps retrying, and collects tools that failed."""
-        failure = _TOOL_FAILED.search(line)
-        if failure:
-            self._read_tool_failure(failure[1], failure[2])
-        retry = _RETRYING.search(line)
-        if retry and int(retry[1]) > self._retries:
-            status = int(retry[2]) if retry[2] else 503
-            raise failure_error("gemini", retry[3].strip(". "), remedy=_LOGIN, status=status)
-
-    def _read_end(self, end: dict[str, Any]) -> None:
-        self.update(
-            text="".join(self._pieces),
-            finish=as_text(end.get("status")) or None,
-            usage=_usage(end.get("stats")),
-            complete=True,
-            fault=_fault(end),
-        )
-
-    def _read_tool_failure(self, tool: str, reason: str) -> None:
-        if tool in _WRITE_TOOLS and _DENIED.search(reason):
-            self.deny(f"{tool}: {reason}")
-
 
 def _has_stored_login(home: str) -> bool:
     folder = Path(home).expanduser() / ".gemini"
     return any((folder / name).exists() for name in ("oauth_creds.json", "settings.json"))
-
-
-def _is_result_document(data: Mapping[str, Any]) -> bool:
-    """Returns whether this is a result document, not an answer that happens to be JSON."""
-    own = {"session_id", "response", "stats", "error", "auth_method", "user_email", "warnings"}
-    return not data.keys() - own and isinstance(data.get("response"), str | None)
 
 
 def _fault(end: Mapping[str, Any]) -> AgentError | None:

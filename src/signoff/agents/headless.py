@@ -1,8 +1,7 @@
 """What the agents that are programs share: one call, from request to reply.
 
 A subclass knows how its program is called and how its JSON is read. Success is judged by
-the JSON and by what the program was denied, never by the exit code alone. A program that
-prints no vendor JSON at all and exits with 0 has answered with its plain output.
+the JSON and by what the program was denied, never by the exit code alone.
 
 In edit mode the program may write to the workspace and nowhere else, enforced by its
 vendor's own rules, which are never switched off. Changes there are recorded as diffs. A
@@ -23,7 +22,8 @@ import json
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,17 +51,15 @@ from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.extras import install_command
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import Sink, call_mark, end_orphans, run_process
-from signoff.runtime.scratch import scratch_folder
 
 MAX_OUTPUT_BYTES = 64_000_000
 """A program that prints more than this never ends; it is stopped."""
 
 MAX_ERROR_LINE_BYTES = 20_000
 """How much is kept of a line of standard error that does not end."""
-
-_JSON_START = re.compile(r"\s*(?:\{\s*\"|\[\s*[{\"])")
 
 
 class LineSplitter:
@@ -91,8 +89,6 @@ class Transcript:
     text = ""
     """The whole output; bytes that are not UTF-8 become replacement characters."""
     is_valid_utf8 = True
-    is_truncated_json = False
-    """Whether it starts as JSON and breaks off; such a document must not pass as text."""
 
     def __init__(
         self, on_object: Callable[[dict[str, Any]], None], on_line: Callable[[str], None]
@@ -102,7 +98,8 @@ class Transcript:
         self._on_line = on_line
         self._lines = LineSplitter(self._read_line, MAX_OUTPUT_BYTES)
         self._output = bytearray()
-        self._objects = 0
+        self.objects = 0
+        """How many JSON objects it had."""
 
     def add(self, chunk: bytes) -> None:
         """Adds the next chunk; raises `AgentBadOutput` when the output grows too large."""
@@ -120,15 +117,10 @@ class Transcript:
         self.text = self._output.decode("utf-8", "replace")
         # A replacement character does not encode back to the bytes that it replaced.
         self.is_valid_utf8 = self.text.encode() == self._output
-        body = self.text.strip()
-        if not _JSON_START.match(body):
+        if self.objects:
             return
-        try:
-            document, end = json.JSONDecoder().raw_decode(body)
-        except ValueError:
-            self.is_truncated_json = True
-            return
-        if not self._objects and end == len(body):
+        with suppress(ValueError):
+            document = json.loads(self.text)
             for part in document if isinstance(document, list) else [document]:
                 if isinstance(part, dict):
                     self._on_object(part)
@@ -140,7 +132,7 @@ class Transcript:
         except ValueError:
             data = None
         if data is not None:
-            self._objects += 1
+            self.objects += 1
             self._on_object(data)
         elif line:
             self._on_line(line)
@@ -164,11 +156,11 @@ class OutputReader:
     This base displays the output and recognizes nothing in it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, retries: int = 0) -> None:
+        """Takes how often the program may retry by itself."""
+        self.retries = retries
         self.reply = ProgramReply(complete=False)
         """The reply so far."""
-        self.recognized = False
-        """Whether any of the output was the vendor's JSON."""
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one JSON object as it arrives and returns its text to display, if any.
@@ -184,7 +176,6 @@ class OutputReader:
 
     def update(self, **fields: Any) -> None:
         """Adds fields of a vendor's event to the reply."""
-        self.recognized = True
         self.reply = replace(self.reply, **fields)
 
     def deny(self, action: str) -> None:
@@ -204,38 +195,6 @@ PROBE_SECONDS = 60.0
 """How long a program may take to print its version; on a busy machine, many seconds."""
 
 _VERSION = re.compile(r"\b(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """The options of every program in the settings file."""
-
-    path: str | None = None
-    """Where the program is, if not on PATH."""
-    model: str | None = None
-    timeout: float = TIMEOUT_SECONDS
-    env: Mapping[str, str] | None = None
-    """Variables to set."""
-    pass_env: Sequence[str] = ()
-    """Variables to pass on from this process."""
-    args: Sequence[str] = ()
-    base_url: str | None = None
-    """Another server than the vendor's."""
-    key_env: str | None = None
-    """The variable that holds the key."""
-    vendor_retries: int = VENDOR_RETRIES
-    outside: Literal["refuse", "note"] | None = None
-    """What to do about changes outside the workspace; None depends on the request."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
-            raise ConfigError("args and pass_env must be lists")
-        if self.env is not None and not isinstance(self.env, Mapping):
-            raise ConfigError("env must map variable names to values")
-        if self.outside is not None:
-            one_of("outside", self.outside, ("refuse", "note"))
-        positive_seconds("timeout", self.timeout)
-        whole_number("vendor_retries", self.vendor_retries, minimum=0)
 
 
 @dataclass(frozen=True)
@@ -315,11 +274,17 @@ def parse_version(text: str) -> tuple[int, ...] | None:
 READ_ONLY = "You can read the files in this folder, but not change any."
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HeadlessAgent(ABC):
-    """A program on this machine that answers prompts; each subclass knows one program."""
+    """A program on this machine that answers prompts; each subclass knows one program.
 
-    name: str
-    capabilities: Capabilities
+    Its fields are the options of the settings. The program is searched on first use.
+    """
+
+    name = ""
+    capabilities = Capabilities()
+    reader: ClassVar[type[OutputReader]] = OutputReader
+    """Reads the program's output."""
     login_hint: ClassVar[str]
     """What to do when the program is not logged in."""
     install_hint: ClassVar[str]
@@ -338,23 +303,43 @@ class HeadlessAgent(ABC):
     """The environment variable that points the program at another server."""
     status_by_exit_code: ClassVar[Mapping[int, int]] = {}
     """The HTTP status that an exit code means, for programs that use such codes."""
-    success_codes: Collection[int] = (0,)
 
-    OPTIONS = ProgramOptions
+    path: str | None = None
+    """Where the program is, if not on PATH."""
+    model: str | None = None
+    timeout: float = TIMEOUT_SECONDS
+    env: Mapping[str, str] | None = None
+    """Variables to set."""
+    pass_env: Sequence[str] = ()
+    """Variables to pass on from this process."""
+    args: Sequence[str] = ()
+    base_url: str | None = None
+    """Another server than the vendor's."""
+    key_env: str | None = None
+    """The variable that holds the key."""
+    vendor_retries: int = VENDOR_RETRIES
+    outside: Literal["refuse", "note"] | None = None
+    """What to do about changes outside the workspace; None depends on the request."""
 
-    def __init__(self, **options: Any) -> None:
-        """Takes `ProgramOptions`; the program is searched on first use."""
-        self._options = self.OPTIONS(**options)
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
+            raise ConfigError("args and pass_env must be lists")
+        if self.env is not None and not isinstance(self.env, Mapping):
+            raise ConfigError("env must map variable names to values")
+        if self.outside is not None:
+            one_of("outside", self.outside, ("refuse", "note"))
+        positive_seconds("timeout", self.timeout)
+        whole_number("vendor_retries", self.vendor_retries, minimum=0)
 
     @abstractmethod
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the program's arguments for one request."""
 
-    def reader(self) -> OutputReader:
-        """Returns a new reader for the program's output."""
-        return OutputReader()
+    def has_succeeded(self, exit_code: int) -> bool:
+        """Returns whether an exit code is that of a success."""
+        return exit_code == 0
 
-    def prompt(self, request: AgentRequest) -> str:
+    def input_text(self, request: AgentRequest) -> str:
         """Returns what goes to standard input."""
         # A denied edit counts as work that is missing, so the program should not try one.
         note = READ_ONLY if request.workspace is not None and not request.edit else None
@@ -368,15 +353,13 @@ class HeadlessAgent(ABC):
         """Returns whether the program has a login, at no cost; None if that is unknown."""
         return None
 
-    def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # for subclasses
-        """Returns the plain output of a program that printed no vendor JSON at all."""
-        if output.is_truncated_json:
-            raise AgentBadOutput(f"{self.name} printed half a JSON document")
-        return ProgramReply(output.text.strip("\n"))
+    def read_output(self, reply: ProgramReply, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # for subclasses
+        """Returns the reply of a program that has succeeded; `reply` is what its events say."""
+        return reply
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Runs the program once and returns its answer."""
-        request = replace(request, model=request.model or self._options.model)
+        request = replace(request, model=request.model or self.model)
         for option in request.options:
             call.emit(f"{self.name} has no option {option!r}; ignoring it\n")
         with scratch_folder() as scratch:
@@ -432,7 +415,7 @@ class HeadlessAgent(ABC):
         return f"{install_command(self.extra)}, or {self.install_hint}"
 
     def _find_program(self) -> str:
-        program = find_program(self.name, self._options.path, self.bundled)
+        program = find_program(self.name, self.path, self.bundled)
         if program is None:
             raise AgentBadRequest(f"{self.name} is not installed: {self._install_hint}")
         return program
@@ -442,31 +425,30 @@ class HeadlessAgent(ABC):
         folder = _working_folder(request, scratch)
         environment = self._environment({"TMPDIR": str(scratch)})
         argv = [program, *map(str, self.arguments(request, scratch))]
-        prompt = replace_lone_surrogates(self.prompt(request))
-        return Job(argv, str(folder), environment, self._options.timeout, prompt)
+        prompt = replace_lone_surrogates(self.input_text(request))
+        return Job(argv, str(folder), environment, self.timeout, prompt)
 
     def _environment(self, fixed: Mapping[str, str]) -> dict[str, str]:
         """Returns the program's environment, with the vendor's keys only for the vendor's server.
 
         Another server gets a key only when `key_env` names the variable that holds it.
         """
-        options = self._options
         # The user's `env:` comes last and wins: it may point the program at another server on
         # purpose, and then the vendor's keys are left out below.
-        own = {str(name): str(value) for name, value in (options.env or {}).items()}
-        names = {*self.setting_variables, *options.pass_env}
+        own = {str(name): str(value) for name, value in (self.env or {}).items()}
+        names = {*self.setting_variables, *self.pass_env}
         fixed = {**fixed, **self.variables()}
-        if options.base_url is not None and self.address_variable:
-            fixed[self.address_variable] = options.base_url
-        key = read_key(options.key_env)
+        if self.base_url is not None and self.address_variable:
+            fixed[self.address_variable] = self.base_url
+        key = read_key(self.key_env)
         if key is not None:
             fixed[self.key_variables[0]] = key
-        elif options.base_url is None and self.address_variable not in own:
+        elif self.base_url is None and self.address_variable not in own:
             names.update(self.key_variables)
         return program_environment(names, {**fixed, **own})
 
     async def _attempt(self, job: Job, request: AgentRequest, call: Call) -> Reply:
-        reader = self.reader()
+        reader = self.reader(self.vendor_retries)
 
         def emit(text: str | None) -> None:
             if text is not None:
@@ -478,16 +460,13 @@ class HeadlessAgent(ABC):
         try:
             result = await run_program(job, call, output.add, LineSplitter(reader.read_stderr).add)
             output.close()
-            if reader.recognized:
-                reply = reader.reply
-            elif result.code in self.success_codes:
-                reply = self.plain_reply(job, output)
-            else:
-                reply = ProgramReply()  # the exit code decides what this means
+            reply = reader.reply
+            if self.has_succeeded(result.code):
+                reply = self.read_output(reply, job, output)
             if reply.usage is not None and reply.usage.model is None:
                 # Prices depend on the model, and most programs do not report it.
                 reply = replace(reply, usage=replace(reply.usage, model=request.model))
-            error = await self._reply_error(job, request, reply, output, result)
+            error = self._reply_error(request, reply, output, result)
             if error is not None:
                 raise with_usage(error, reply.usage)
             # Redact before parsing, or the parsed value would still contain the secret.
@@ -498,50 +477,44 @@ class HeadlessAgent(ABC):
             error.args = tuple(job.secrets.hide(str(argument)) for argument in error.args)
             raise error from error.__cause__
 
-    async def _reply_error(
-        self,
-        job: Job,
-        request: AgentRequest,
-        reply: ProgramReply,
-        output: Transcript,
-        result: CommandResult,
+    def _reply_error(
+        self, request: AgentRequest, reply: ProgramReply, output: Transcript, result: CommandResult
     ) -> AgentError | None:
         # The order matters. What the program itself reports is more precise than a denial, and a
         # denial more precise than the exit code, which some programs leave at 0 in both cases.
         if reply.fault is not None:
             return reply.fault
         if reply.denied:
-            return AgentRefused(self._describe_denials(request, reply.denied))
-        if result.code not in self.success_codes:
-            return await self._exit_error(job, output, result)
+            remedy = "the request is read-only; ask with edit=True and a workspace"
+            if request.edit:
+                remedy = "only its workspace is writable; widen the workspace, or change the prompt"
+            return AgentRefused(f"{self.name} was denied: {'; '.join(reply.denied[:5])} ({remedy})")
+        if not self.has_succeeded(result.code):
+            return self._exit_error(output, result)
         if not reply.complete:
-            return AgentTransient(f"{self.name} ended before its result")
+            # A stream that broke off may be whole the next time. Whatever prints no event at all
+            # will not do better, and every try may be billed.
+            kind = AgentTransient if output.objects else AgentBadOutput
+            return kind(f"{self.name} ended before its result: {_last_lines(output.text):.200}")
         if not output.is_valid_utf8:
             return AgentBadOutput(f"{self.name} printed bytes that are not UTF-8")
         if len(reply.text) > MAX_CHARACTERS:
             return AgentBadOutput(f"the answer is longer than {MAX_CHARACTERS:,} characters")
         return None
 
-    async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
+    def _exit_error(self, output: Transcript, result: CommandResult) -> AgentError:
         text = _last_lines(result.stderr) or _last_lines(output.text)
         if result.code < 0:
             return AgentTransient(f"{self.name} was killed by signal {-result.code}: {text:.200}")
         if USAGE_ERROR.search(result.stderr):
-            _, version = await probe([job.argv[0], "--version"], job.environment)
             minimum = _format_version(self.minimum_version)
             return AgentBadRequest(
-                f"{self.name} does not accept its arguments: {text:.200}; its version is "
-                f"{version:.60}, and {minimum} or newer is needed: {self._install_hint}"
+                f"{self.name} does not accept its arguments: {text:.200}; version {minimum} or "
+                f"newer is needed: {self._install_hint}"
             )
         source = f"{self.name} (exit code {result.code})"
         status = self.status_by_exit_code.get(result.code)
         return failure_error(source, text, remedy=self.login_hint, status=status)
-
-    def _describe_denials(self, request: AgentRequest, denied: Sequence[str]) -> str:
-        remedy = "the request is read-only; ask with edit=True and a workspace"
-        if request.edit:
-            remedy = "only its workspace is writable; widen the workspace, or change the prompt"
-        return f"{self.name} was denied: {'; '.join(denied[:5])} ({remedy})"
 
     def _with_changes(
         self, reply: Reply, changes: ws.Changes, secrets: Secrets, *, copied: bool
@@ -554,7 +527,7 @@ class HeadlessAgent(ABC):
         if not changes.outside:
             return replace(reply, files=files)
         # The result of a working copy is complete, whatever else changed meanwhile.
-        if (self._options.outside or ("note" if copied else "refuse")) == "refuse":
+        if (self.outside or ("note" if copied else "refuse")) == "refuse":
             listed = ", ".join(changes.outside[:5])
             more = f" and {len(changes.outside) - 5} more" if len(changes.outside) > 5 else ""
             message = (

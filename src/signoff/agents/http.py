@@ -20,17 +20,9 @@ from importlib import import_module
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from signoff.agents import failures
 from signoff.agents.answer import ModelAnswer, judge, refuse_edits
 from signoff.agents.base import Health, positive_seconds
-from signoff.agents.failures import (
-    ServerRefusal,
-    causes,
-    connection_error,
-    redact_line,
-    refusal_error,
-    retry_time,
-    value_error_text,
-)
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import (
     AgentAuth,
@@ -165,13 +157,14 @@ HEALTH_SECONDS = 5.0
 """How long a check of a server's health or models may take."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HttpModel(ABC):
-    """A model on a server."""
+    """A model on a server; its fields are the options of the settings."""
 
-    capabilities: Capabilities
+    capabilities = Capabilities()
     kind: ClassVar[str]
     """The kind of agent; also the name of the extra and of the client's package."""
-    label: str
+    label = ""
     """Its name in messages."""
     vendor_address: ClassVar[str]
     vendor_key_env: ClassVar[str | None]
@@ -179,24 +172,21 @@ class HttpModel(ABC):
     reserved_options: ClassVar[frozenset[str]]
     """Options that signoff sets itself."""
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        base_url: str | None = None,
-        key_env: str | None = None,
-        timeout: float = 600.0,
-        connect_timeout: float = 10.0,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._model = model
-        address = None if base_url is None else parse_base_url(base_url)
+    model: str | None = None
+    base_url: str | None = None
+    """Another address than the vendor's."""
+    key_env: str | None = None
+    timeout: float = 600.0
+    connect_timeout: float = 10.0
+    options: Mapping[str, Any] | None = None
+    """Sent with every call."""
+
+    def __post_init__(self) -> None:
+        address = None if self.base_url is None else parse_base_url(self.base_url)
         is_vendor = self.vendor_key_env is not None and address == self.vendor_address
-        self._base_url = None if is_vendor else address
-        self._key_env = key_env
-        self._timeout = positive_seconds("timeout", timeout)
-        self._connect_timeout = positive_seconds("connect_timeout", connect_timeout)
-        self._options = dict(options or {})
+        self.base_url = None if is_vendor else address
+        self.timeout = positive_seconds("timeout", self.timeout)
+        self.connect_timeout = positive_seconds("connect_timeout", self.connect_timeout)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Returns the answer; raises an `AgentError` when there is none."""
@@ -204,7 +194,7 @@ class HttpModel(ABC):
         model, prepared = self._prepare(request)
         server = self._server()
         try:
-            async with self._converting_errors(server, self._timeout):
+            async with self._converting_errors(server, self.timeout):
                 answer = await self._answer(server, model, prepared, call)
         except AgentBadRequest as error:
             if error.status != HTTPStatus.NOT_FOUND:
@@ -225,8 +215,10 @@ class HttpModel(ABC):
             self._server()
         except AgentError as error:
             return Health(False, str(error), self._health_hint(error), error.remedies, absent=True)
-        if no_model := self._no_model_set():
-            return no_model
+        if self.model is None and self.capabilities.model_choice is ModelChoice.REQUIRED:
+            # Each call would have to name one.
+            found = "key found, " if self._key_variable else ""
+            return Health(False, f"{found}no model set", "set `model:` for this agent")
         try:
             names = await self.models()
         except AgentError as error:
@@ -243,13 +235,6 @@ class HttpModel(ABC):
         hint = "look at the server's log" if answers else self._health_hint(error)
         absent = not answers and self._is_absent(error)
         return Health(False, str(error), hint, error.remedies, timed_out=late, absent=absent)
-
-    def _no_model_set(self) -> Health | None:
-        """Returns what is missing if each call would have to name a model; None if nothing is."""
-        if self._model is not None or self.capabilities.model_choice is not ModelChoice.REQUIRED:
-            return None
-        found = "key found, " if self._key_variable else ""
-        return Health(False, f"{found}no model set", "set `model:` for this agent")
 
     async def _explain_not_found(self, model: str, error: AgentError) -> AgentError:
         """Returns what a 404 means: a missing model, if the server's list does not have it."""
@@ -274,7 +259,7 @@ class HttpModel(ABC):
         """Returns the names of the server's models."""
 
     @abstractmethod
-    def _refusal(self, error: Exception) -> ServerRefusal | None:
+    def _refusal(self, error: Exception) -> failures.ServerRefusal | None:
         """Returns the refusal behind an error of the client, or None when it is another error."""
 
     def _health_with_models(self, names: list[str]) -> Health:
@@ -293,7 +278,7 @@ class HttpModel(ABC):
 
     @property
     def _address(self) -> str:
-        return self._base_url or self.vendor_address
+        return self.base_url or self.vendor_address
 
     @property
     def _key_hint(self) -> str:
@@ -305,24 +290,24 @@ class HttpModel(ABC):
     @property
     def _key_variable(self) -> str | None:
         # The vendor's key is for the vendor only; another server gets a key only by key_env.
-        return self._key_env or (self.vendor_key_env if self._base_url is None else None)
+        return self.key_env or (self.vendor_key_env if self.base_url is None else None)
 
     def _server(self) -> Server:
         return Server(
             address=self._address,
             key=read_key(self._key_variable),
-            is_vendor=self._base_url is None and self.vendor_key_env is not None,
-            timeout=self._timeout,
-            connect_timeout=self._connect_timeout,
+            is_vendor=self.base_url is None and self.vendor_key_env is not None,
+            timeout=self.timeout,
+            connect_timeout=self.connect_timeout,
         )
 
     def _prepare(self, request: AgentRequest) -> tuple[str, AgentRequest]:
         """Returns the model, and the request with the options of the settings."""
         refuse_edits(request, self.label)
-        model = request.model or self._model
+        model = request.model or self.model
         if not model:
             raise AgentBadRequest(f"{self.label} needs a model: set `model:` for this agent")
-        options = {**self._options, **request.options}
+        options = {**(self.options or {}), **request.options}
         reserved = sorted(self.reserved_options & set(options))
         if reserved:
             raise AgentBadRequest(
@@ -367,24 +352,21 @@ class HttpModel(ABC):
     def _convert(self, server: Server, error: Exception) -> Exception:
         refusal = self._refusal(error)
         if refusal is not None:
-            text = redact_line(refusal.text, server.key)
-            until = retry_time(refusal.headers, text)
-            return refusal_error(
+            text = failures.redact_line(refusal.text, server.key)
+            until = failures.retry_time(refusal.headers, text)
+            return failures.refusal_error(
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = redact_line(value_error_text(error), server.key)
+            text = failures.redact_line(str(error), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
             invalid.status = HTTPStatus.OK
             return invalid
         # Clients wrap transport errors in their own, so the whole chain of causes is searched.
-        if any(isinstance(each, OSError) or _library(each) in _LIBRARIES for each in causes(error)):
-            return connection_error(self.label, server.address, error)
+        chain = list(failures.causes(error))
+        libraries = {type(each).__module__.partition(".")[0] for each in chain}
+        if _LIBRARIES & libraries or any(isinstance(each, OSError) for each in chain):
+            return failures.connection_error(self.label, server.address, error)
         return error
-
-
-def _library(error: BaseException) -> str:
-    """Returns the package that an error comes from."""
-    return type(error).__module__.partition(".")[0]

@@ -48,7 +48,7 @@ BUILT_IN: Mapping[str, str] = {
     **WITHOUT_SETTINGS,
     "command": "signoff.agents.command:CommandAgent",
     "check": "signoff.agents.check:CheckAgent",
-    "cassette": "signoff.agents.answer_file:CassetteAgent",
+    "cassette": "signoff.agents.scripted:CassetteAgent",
     "scripted": "signoff.agents.scripted:FileScript",
 }
 """Every kind, by its name for `kind:` in the settings."""

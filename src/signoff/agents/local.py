@@ -3,8 +3,7 @@
 Its weights are downloaded once (`signoff models pull`); `signoff[local]` installs the runner.
 The model writes a sentence or two and follows a JSON schema, but it cannot judge: give it
 small writing tasks and let checks judge. The seed is fixed, so equal requests get equal
-answers; use `options={"seed": ...}` for another answer. With `vary` each call of a run has
-its own fixed seed, so that a retry gives another text.
+answers; use `options={"seed": ...}` for another answer.
 
 Loading it takes half a second. It runs as a program, because only a process can be ended while
 native code reads a long prompt, and because its crash must not end a run.
@@ -23,7 +22,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
-from zlib import crc32
 
 from signoff.agents.answer import (
     ChatCompletion,
@@ -48,8 +46,8 @@ from signoff.core.spend import Usage
 from signoff.documents.control_characters import replace_lone_surrogates
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import program_environment
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.ports import Call, Capabilities
-from signoff.runtime.scratch import scratch_folder
 
 EXTRA = "local"
 """The extra that installs the runner."""
@@ -92,7 +90,6 @@ class LocalModel:
         system_prompt=True,
         streaming=True,
         free=True,
-        seeds=True,
         length_option="max_tokens",
         provider="llama.cpp",
         chat=True,
@@ -108,8 +105,6 @@ class LocalModel:
     seed: int = SEED
     threads: int | None = None
     timeout: float = 600.0
-    vary: bool = False
-    """Whether each call of a run has its own seed."""
 
     def __post_init__(self) -> None:
         if self.model not in CATALOG:
@@ -127,8 +122,6 @@ class LocalModel:
         """Returns the answer; raises an `AgentError` when there is none."""
         name = request.model or self.model
         body = self._body(request)
-        if self.vary and "seed" not in request.options:
-            body["seed"] += _seed_offset(call)
         path = self._weights_file(name)
         try:
             answer = await self._answer(name, path, body, call)
@@ -192,14 +185,18 @@ class LocalModel:
             load = {
                 "path": str(path),
                 "context": self.context,
-                "threads": self.threads or _default_threads(),
+                # Half the cores: threads of the runner busy-wait, which would slow other work.
+                "threads": self.threads or min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2)),
                 "folder": str(scratch),
                 "parent": os.getpid(),
                 "body": body,
             }
             argv = [sys.executable, "-P", "-m", "signoff.agents.local_child"]
             stdin = json.dumps(load)
-            job = Job(argv, str(Path.cwd()), _environment(), self.timeout, stdin)
+            # The child must find the same packages, whatever put them on this process's path.
+            packages = os.pathsep.join(path for path in sys.path if path)
+            environment = program_environment(_LIBRARY_PATHS, {"PYTHONPATH": packages})
+            job = Job(argv, str(Path.cwd()), environment, self.timeout, stdin)
             try:
                 return await run_program(
                     job, call, LineSplitter(read, MAX_OUTPUT_BYTES).add, lambda _chunk: None
@@ -258,12 +255,6 @@ class LocalModel:
         return body
 
 
-def _seed_offset(call: Call) -> int:
-    """Returns a number for the call's position in its run, independent of the run's name."""
-    position = (call.step, call.visit, call.step_attempt, call.effect, call.attempt)
-    return crc32(repr(position).encode()) >> 1
-
-
 def _failure(message: dict[str, Any]) -> AgentError:
     """Returns the error that the child reports: what the library raised, or has answered."""
     if "raised" in message:
@@ -297,20 +288,9 @@ def _turn() -> asyncio.Lock:
     return _turns.setdefault(loop, asyncio.Lock())
 
 
-def _environment() -> dict[str, str]:
-    # The child must find the same packages, whatever put them on this process's path.
-    packages = os.pathsep.join(path for path in sys.path if path)
-    return program_environment(_LIBRARY_PATHS, {"PYTHONPATH": packages})
-
-
 def _ready_models(cache: ModelCache) -> list[str]:
     return [name for name, each in cache.catalog.items() if cache.state(each) is State.READY]
 
 
 def _cache() -> ModelCache:
     return model_cache(os.environ)
-
-
-def _default_threads() -> int:
-    """Returns half the cores: threads of the runner busy-wait, which would slow other work."""
-    return min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2))

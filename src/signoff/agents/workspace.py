@@ -8,20 +8,20 @@ at the same time.
 
 from __future__ import annotations
 
+import base64
 import difflib
 import math
 import os
 import shutil
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from signoff.core.errors import AgentBadRequest
+from signoff.core.effects import AgentRequest
+from signoff.core.errors import AgentBadRequest, AgentRefused, UnsafePath
 from signoff.documents.home_folder import VARIABLE, find_home_folder
 from signoff.documents.regular_files import read_regular
 from signoff.runtime.paths import safe_path
@@ -228,10 +228,54 @@ def _find_project(workspace: Path) -> Path | None:
     return next((folder for folder in workspace.parents if (folder / ".git").exists()), None)
 
 
+Contents = Mapping[str, str | Mapping[str, str] | None]
+"""By path within the workspace; `{"base64": ...}` is a binary file."""
+
+
+def apply_edits(files: Contents, request: AgentRequest) -> dict[str, str]:
+    """Edits files as an agent would and returns the diffs; refuses paths outside the workspace."""
+    if not files:
+        return {}
+    if not request.edit or request.workspace is None:
+        raise AgentRefused("the answer edits files, and the request does not allow it")
+    folder = Path(request.workspace)
+    # All paths are checked before the first file is written, so a refused edit leaves nothing
+    # behind.
+    try:
+        paths = {name: safe_path(folder, name) for name in files}
+    except UnsafePath as error:
+        raise AgentRefused(f"the edit leaves the workspace: {error}") from error
+    before = take_snapshot(folder)
+    for name, content in files.items():
+        _write(paths[name], content)
+    return changes_since(before).inside
+
+
+def edited_files(before: Snapshot) -> dict[str, str | dict[str, str] | None]:
+    """Returns the contents of the files that changed since a snapshot; None for a deleted one."""
+    changed = changes_since(before).inside
+    return {name: _read(before.workspace / name) for name in changed}
+
+
+def _write(path: Path, content: str | Mapping[str, str] | None) -> None:
+    if content is None:
+        path.unlink(missing_ok=True)
+        return
+    data = content.encode() if isinstance(content, str) else base64.b64decode(content["base64"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _read(path: Path) -> str | dict[str, str] | None:
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    text = text_of(data)
+    return {"base64": base64.b64encode(data).decode("ascii")} if text is None else text
+
+
 LINKED = frozenset({".venv", "venv", "node_modules"})
 """Folders of dependencies: large, needed by tests, and not changed by them."""
-MOST_BYTES = 500_000_000
-"""A larger project is refused, because it is copied in every round."""
 
 
 def project_folder(folder: Path, environment: Mapping[str, str]) -> Path:
@@ -250,17 +294,16 @@ def settings_folder(folder: str | None) -> str:
     return str(start if VARIABLE in os.environ else project_folder(start, {}))
 
 
+def project_program(name: str) -> str:
+    """Returns a program of the settings; one that is named by a path is in the project."""
+    path = Path(name).expanduser()
+    return name if path.name == str(path) else str(Path(settings_folder(None), path))
+
+
 def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:
     """Copies a project to a new folder; files have the texts that are passed."""
-    copied = Counter[str]()
     try:
-        shutil.copytree(
-            project,
-            target,
-            symlinks=True,
-            ignore=_left_out,
-            copy_function=partial(_copy_file, copied),
-        )
+        shutil.copytree(project, target, symlinks=True, ignore=_left_out)
         for name in LINKED:
             if (project / name).is_dir():
                 (target / name).symlink_to(project / name, target_is_directory=True)
@@ -276,18 +319,6 @@ def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:
 def _left_out(folder: str, names: Collection[str]) -> set[str]:
     tools = SKIPPED_FOLDERS | LINKED
     # Reading a pipe would wait forever.
-    return {name for name in names if name in tools or _is_special(Path(folder, name))}
-
-
-def _is_special(path: Path) -> bool:
-    return not (path.is_symlink() or path.is_file() or path.is_dir())
-
-
-def _copy_file(copied: Counter[str], source: str, target: str) -> None:
-    copied["bytes"] += Path(source).stat().st_size
-    if copied["bytes"] > MOST_BYTES:
-        raise AgentBadRequest(
-            f"the project is larger than {MOST_BYTES:,} bytes, too large to copy it for a check "
-            "in every round; use a check of single files"
-        )
-    shutil.copy2(source, target)
+    paths = {name: Path(folder, name) for name in names}
+    special = {n for n, p in paths.items() if not (p.is_symlink() or p.is_file() or p.is_dir())}
+    return special.union(name for name in names if name in tools)

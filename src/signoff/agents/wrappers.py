@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, health_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.errors import AgentAuth, AgentError, AgentQuota
 from signoff.core.spend import USAGE_AMOUNTS, Usage
@@ -38,10 +38,6 @@ class AgentWrapper:
     async def health(self) -> Health:
         """Returns the agent's health."""
         return await health_of(self._agent)
-
-    async def models(self) -> list[str]:
-        """Returns the agent's models."""
-        return await models_of(self._agent)
 
 
 class WithFallback(AgentWrapper):
@@ -104,14 +100,10 @@ def _sum(refused: Usage | None, usage: Usage | None) -> Usage | None:
         return None
     if refused == FREE_USAGE:
         return usage
-    sums: dict[str, Any] = {}
-    for name in USAGE_AMOUNTS:
-        one, two = getattr(refused, name), getattr(usage, name)
-        sums[name] = None if one is None or two is None else one + two
+    pairs = {name: (getattr(refused, name), getattr(usage, name)) for name in USAGE_AMOUNTS}
+    sums = {name: None if None in pair else sum(pair) for name, pair in pairs.items()}
     return replace(usage, **sums)
 
-
-MILLION = 1_000_000
 
 _DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|preview(?:-[\d-]+)?)$")
 """The suffix that vendors give to one edition of a model."""
@@ -149,7 +141,7 @@ class Price:
             (written, self.tokens_in if self.cache_write is None else self.cache_write),
             (usage.tokens_out, self.tokens_out),
         ]
-        return sum(tokens * price for tokens, price in parts) / MILLION
+        return sum(tokens * price for tokens, price in parts) / 1_000_000
 
 
 FREE = Price(0.0, 0.0)

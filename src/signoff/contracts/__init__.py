@@ -9,7 +9,8 @@ from signoff._lazy import exported_names
 if TYPE_CHECKING:
     from signoff.contracts.checkpoint import Checkpoint as Checkpoint
     from signoff.contracts.checkpoint import GateDecision as GateDecision
-    from signoff.contracts.context import StepContext as StepContext
+    from signoff.contracts.checkpoint import ResumeContext as ResumeContext
+    from signoff.contracts.checkpoint import resume_context as resume_context
     from signoff.contracts.definition import define_workflow as define_workflow
     from signoff.contracts.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
     from signoff.contracts.model import Condition as Condition
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from signoff.contracts.model import StepResult as StepResult
     from signoff.contracts.model import WorkflowDefinition as WorkflowDefinition
     from signoff.contracts.model import WorkflowStep as WorkflowStep
-    from signoff.contracts.resuming import ResumeContext as ResumeContext
-    from signoff.contracts.resuming import resume_context as resume_context
+    from signoff.contracts.work import StepContext as StepContext
 
 __all__, __getattr__, __dir__ = exported_names(__name__)

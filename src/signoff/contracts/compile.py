@@ -79,7 +79,7 @@ def compile_definition(
 
 def _require_database(database: Database, _params: Mapping[str, Any]) -> dict[str, Any]:
     """Raises `ConfigError` for a file that does not exist, before anything of a run does."""
-    path = check_address(database.url) if database.url else None
+    path = check_address(database.url)
     if path is not None and not path.exists():
         raise ConfigError(f"there is no database at {path}; create it, or fix the address")
     return {}
@@ -115,9 +115,6 @@ def _describe_modules(definition: WorkflowDefinition) -> list[list[str]]:
     functions = [check for check in checks if callable(check)]
     if not functions:
         return []
-    # Most files have expressions only, and need not wait for this.
-    from signoff.contracts.compile import describe_modules
-
     # A worker that can edit the project must not be able to change what a condition proves.
     return describe_modules(functions)
 
@@ -460,18 +457,18 @@ def plan(workflow: Workflow) -> DryRunPlan:
     """Returns what performs each step, and which conditions are checked."""
     contract = workflow.source["contract"]
     database, steps = contract["database"], contract["steps"]
-    rows = [
-        (each["name"], _worker(each), _names(each["before"]), _names(each["after"]))
-        for each in steps
-    ]
     facts = [
         {
             "step": each["name"],
             "worked_by": _worker(each),
-            "preconditions": [condition[0] for condition in each["before"]],
-            "postconditions": [condition[0] for condition in each["after"]],
+            "preconditions": [str(condition[0]) for condition in each["before"]],
+            "postconditions": [str(condition[0]) for condition in each["after"]],
         }
         for each in steps
+    ]
+    rows = [
+        (name, by, ", ".join(before) or "-", ", ".join(after) or "-")
+        for name, by, before, after in (each.values() for each in facts)
     ]
     note = f"database: {database}; changes are committed only if the conditions hold"
     return DryRunPlan(
@@ -499,7 +496,3 @@ def _worker(step: Mapping[str, Any]) -> str:
             return f"{name}{items}"
         case other:
             return f"{other}{items}"
-
-
-def _names(conditions: Sequence[Sequence[Any]]) -> str:
-    return ", ".join(str(condition[0]) for condition in conditions) or "-"

@@ -250,25 +250,8 @@ class PythonStep(StepSection):
     name: str = Field(pattern=r"^[^+/]+$", description="a name without + and /")
 
 
-class PythonDatabase(DatabaseSection):
-    """The database of a workflow in Python, which may bring its own connections."""
-
-    url: str = Field("", description=FILE_OR_SERVER)
-    connect: Any = Field(None, description="a function that returns a connection")
-
-
-PythonDatabaseField = Annotated[
-    Annotated[Text, Tag("text")] | Annotated[PythonDatabase, Tag("mapping")],
-    Discriminator(_form),
-]
-
-
 class PythonDefinition(ContractFile):
     """A workflow that is defined in Python."""
-
-    database: PythonDatabaseField | None = _optional(
-        "The database that the steps read and change", f"{FILE_OR_SERVER}, or a mapping"
-    )
 
     commands: dict[str, Any] = Field({}, description="functions by name")
     folder: Text | None = _optional("The folder in which programs run", "the path of a folder")
@@ -288,7 +271,6 @@ _TYPES: Mapping[type[BaseModel], type[Any]] = {
     GateOptionSection: model.GateOption,
     GateSection: model.HumanGate,
     NextSection: model.ConditionalNext,
-    PythonDatabase: model.Database,
     PythonDefinition: model.WorkflowDefinition,
     PythonStep: model.WorkflowStep,
     StepSection: model.WorkflowStep,

@@ -48,7 +48,7 @@ NOTATION = Notation(
     ),
     plan="signoff.contracts.compile:plan",
     asks="signoff.contracts.compile:asks",
-    resume="signoff.contracts.resuming:resume_context",
+    resume="signoff.contracts.checkpoint:resume_context",
     schemas="signoff.contracts:schemas",
     presets=(
         Preset(

@@ -32,14 +32,11 @@ def open_database(database: Database) -> Connections:
     """Returns the database that a definition names; connects when it is first used."""
     from signoff.contracts.guarded_db.client import Connections
 
-    return Connections(database.connect or database.url)
+    return Connections(database.url)
 
 
 def back_up(database: Database, reason: str, *, reuse: bool) -> str:
-    """Returns the id of a new backup; `reuse` takes an existing one with the same reason.
-
-    A database whose connections come from a function is backed up by its address.
-    """
+    """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
     from signoff.contracts.guarded_db.upkeep import Origin, Upkeep
 
     folder = Path(database.backups) if database.backups else None
@@ -51,7 +48,7 @@ def back_up(database: Database, reason: str, *, reuse: bool) -> str:
 
 def check_address(url: str) -> Path | None:
     """Returns the path of a SQLite file, None for a server; raises `ConfigError` for others."""
-    from signoff.contracts.guarded_db.sources import read_address
+    from signoff.contracts.guarded_db.ports import read_address
 
     return read_address(url).path
 
@@ -59,17 +56,13 @@ def check_address(url: str) -> Path | None:
 def query_problem(sql: str, database: Database) -> str:
     """Returns why a condition may not use a query; empty if it may."""
     from signoff.contracts.guarded_db.guard import Guard
-    from signoff.contracts.guarded_db.sources import read_address
-    from signoff.contracts.guarded_db.verdict import Allowed, Dialect, StatementKind
+    from signoff.contracts.guarded_db.ports import read_address
+    from signoff.contracts.guarded_db.verdict import Refused, StatementKind
 
-    # Without an address, the database is known when it is used, and checks it then.
-    every: tuple[Dialect, ...] = ("sqlite", "postgres")
-    dialects = (read_address(database.url).dialect,) if database.url else every
-    verdicts = [Guard(dialect).verdict(sql) for dialect in dialects]
-    if any(isinstance(each, Allowed) and each.kind is StatementKind.READ for each in verdicts):
-        return ""
-    refused = verdicts[0]
-    return "a condition can only read" if isinstance(refused, Allowed) else str(refused)
+    verdict = Guard(read_address(database.url).dialect).verdict(sql)
+    if isinstance(verdict, Refused):
+        return str(verdict)
+    return "" if verdict.kind is StatementKind.READ else "a condition can only read"
 
 
 def is_backed_up(database: Database) -> bool:
@@ -79,7 +72,7 @@ def is_backed_up(database: Database) -> bool:
 
 def with_absolute_paths(database: Database, folder: Path) -> Database:
     """Returns the database with absolute paths; the address of a server has none."""
-    path = check_address(database.url) if database.url else None
+    path = check_address(database.url)
     url = database.url if path is None else str(folder / path.expanduser())
     backups = str(folder / database.backups) if database.backups else None
     return replace(database, url=url, backups=backups)

@@ -5,7 +5,6 @@ They come from Python or from a contract file. Every problem is reported at once
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections import Counter
@@ -19,7 +18,6 @@ from typing import Any
 
 from signoff.contracts.checkpoint import RESULTS, is_result_name
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
-from signoff.contracts.context import StepContext
 from signoff.contracts.contract_file import (
     VERSION,
     ContractFile,
@@ -39,7 +37,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.work import VARIABLE
+from signoff.contracts.work import VARIABLE, StepContext
 from signoff.core.errors import ConfigError, InvalidWorkflow, Problem
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
@@ -223,11 +221,6 @@ def _database_problems(database: Database | None, locate: Locate) -> Iterator[Pr
     if database is None:
         return
     where = locate(("database",))
-    if database.connect is not None and not database.url:
-        if database.backup is not False:
-            what = "a database with a function for connections is not backed up without a url"
-            yield Problem(where, what, "add its url, or choose backup: False")
-        return
     try:
         path = check_address(database.url)
     except ConfigError as error:
@@ -515,10 +508,8 @@ def _unknown_agents(
     ]
     for path, agent in names:
         if known is not None and agent not in known:
-            close = difflib.get_close_matches(agent, known, n=1)
-            suggestion = f"did you mean {close[0]!r}? " if close else ""
             what = f"{format_path(path)} is the unknown agent {agent!r}"
-            yield Problem(locate(path), what, f"{suggestion}valid: {', '.join(sorted(known))}")
+            yield Problem(locate(path), what, f"valid: {', '.join(sorted(known))}")
 
 
 def _with_default_agent(

@@ -4,19 +4,16 @@
 
 Below `ctx` and the run's own data, every name is known, so a wrong one is a mistake of the author
 that is found before anything runs. What steps return is not known before they do. If an expression
-cannot be evaluated then and another result of the step would make it true or false, the worker has
-made the mistake (`StepFailed`). If no result would, the author has (`BadExpression`): a retry could
-not help, so the run stops and no attempt is used up. Which of them it is comes from trying values
-of every type of JSON where the expression reads the result.
+cannot be evaluated then, the worker answers for it if the expression reads the worker's result
+(`StepFailed`), and the author if it does not, or if what is missing is something else
+(`BadExpression`): a retry could not help then, so the run stops and no attempt is used up.
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 from signoff.contracts.checkpoint import OWN_NAMES, RESULTS
@@ -36,19 +33,13 @@ CTX_NAMES = {
 }
 """The fields of `ctx`, and their names in camel case."""
 
-_PARTS = {
-    "gate": frozenset({"gate", "option", "input"}),
-    "pending_retry": frozenset({"step", "error", "attempt"}),
-}
-"""The fields of the run's own data that have fields of their own."""
-
 # The evaluator tells which variables an expression has, but not what is read below them. These
 # patterns find the paths in its text.
 _BLANK = r"\s*\.\s*"
 _OF_CTX = re.compile(rf"(?<![\w.])ctx{_BLANK}(\w+)")
 _OF_CHECKPOINT = re.compile(
     rf"(?<![\w.])(?:ctx{_BLANK})?checkpoint"
-    rf"(?:{_BLANK}(?P<name>\w+)|\s*\[\s*[\"'](?P<quoted>[^\"']*)[\"']\s*\])(?:{_BLANK}(?P<part>\w+))?"
+    rf"(?:{_BLANK}(?P<name>\w+)|\s*\[\s*[\"'](?P<quoted>[^\"']*)[\"']\s*\])"
 )
 _OF_RESULTS = re.compile(
     rf"(?<![\w.])(?:(?:ctx{_BLANK})?checkpoint{_BLANK})?{RESULTS}"
@@ -78,11 +69,6 @@ def unknown_name(text: str) -> str:
         if name not in CTX_NAMES and name not in CTX_NAMES.values():
             valid = ", ".join(sorted(CTX_NAMES))
             return f"unknown name ctx.{name}; valid: {valid}; a parameter is params.{name}"
-    for match in _OF_CHECKPOINT.finditer(text):
-        known = _PARTS.get(_SNAKE.get(match["name"], match["name"]) or "")
-        if known and match["part"] and match["part"] not in known:
-            what = f"checkpoint.{match['name']}.{match['part']}"
-            return f"unknown name {what}; valid: {', '.join(sorted(known))}"
     if _HYPHEN.search(text):
         return f'the name of a step with a hyphen needs quotes: {RESULTS}["step-name"]'
     return ""
@@ -139,15 +125,6 @@ _GAP = r"(?:\s|//[^\n]*\n)*"
 _LOOP = rf"\b(?:all|exists|exists_one|map|filter){_GAP}\("
 _EACH = re.compile(rf"{_LOOP}{_GAP}([A-Za-z_]\w*)")
 _TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "string", "type", "uint"})
-
-_TRIES: tuple[Any, ...] = (True, 1, 1.5, "", "1", "1s", "2000-01-01T00:00:00Z", [], {})
-"""Values of every type of JSON; texts may be read as numbers, durations and times."""
-MOST_PLACES = 3
-"""Places in a result for which all combinations are tried: 9 values each, so 729."""
-MOST_SECONDS = 2.0
-"""For all tries together: each may take a second if the expression has loops."""
-_MISFITS = frozenset({"KeyError", "RuntimeError", "TypeError"})
-"""Errors about names and types; others, such as a division by zero, depend on the value."""
 
 _STRING = r"""
     [bB]?[rR][bB]?(?:\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*')
@@ -220,63 +197,34 @@ class Expression:
 
     def _evaluate(self, values: Mapping[str, Any], steps: Collection[str], kind: type) -> Any:
         try:
-            value = self._value(values, kind)
-            if not isinstance(value, EvaluationFailed):
-                return value
-            raise self._fault(value, values, steps, kind) from value
+            value = evaluate(self._cel, dict(values), linear=self.is_quick)
+        except EvaluationFailed as error:
+            raise self._fault(error, values, steps) from error
         except OutOfBounds as error:
             fault = StepFailed if self._paths_of_result(steps) else BadExpression
             raise fault(f"{self.text!r}: {error}; use a function") from error
-
-    def _value(self, values: Mapping[str, Any], kind: type) -> Any:
-        """Returns its value, or why it has none of this type."""
-        try:
-            value = evaluate(self._cel, dict(values), linear=self.is_quick)
-        except EvaluationFailed as error:
-            return error
         if isinstance(value, kind):
             return value
-        return EvaluationFailed("TypeError", f"it is {value!r:.80}, neither true nor false")
+        odd = EvaluationFailed("TypeError", f"it is {value!r:.80}, neither true nor false")
+        raise self._fault(odd, values, steps)
 
     def _fault(
-        self, error: EvaluationFailed, values: Mapping[str, Any], steps: Collection[str], kind: type
+        self, error: EvaluationFailed, values: Mapping[str, Any], steps: Collection[str]
     ) -> StepFailed | BadExpression:
         """Returns what to raise, for the worker or for the author."""
         read = self._paths_of_result(steps)
-        others = [keys for keys in self._paths if keys not in read]
-        # What only leads to something else that is read would replace that as well.
-        leaves = [a for a in read if not any(a != b and a == b[: len(a)] for b in read)]
-        own, failures = _gap_of(error, values, read), [error]
-        # Another result may only hide an unknown name, as in `result.done && results.later.n`.
-        hides = not own and error.kind == "KeyError" and _gap_of(error, values, others)
-        fitting: dict[Keys, list[str]] = {}
-        until, are_all = time.monotonic() + MOST_SECONDS, len(leaves) <= MOST_PLACES
-        for keys, value, tried in () if hides else _other_results(values, leaves):
-            if fitting and not keys:
-                break
-            if time.monotonic() > until:
-                are_all = False
-                break
-            failure = self._value(tried, kind)
-            if not isinstance(failure, EvaluationFailed) or self._is_of_value(failure):
-                fitting.setdefault(keys, []).append(_kind(value))
-            else:
-                failures.append(failure)
-        # Not all of very many are tried: without an answer, a retry is what it costs.
-        if fitting or not (hides or are_all):
-            misfits = (_misfit(values, keys, kinds) for keys, kinds in fitting.items())
-            worker = own or next(filter(None, misfits), "")
-            return StepFailed(worker or f"{self.text!r}: {_shortened(error)}")
-        unknown = next(filter(None, (_gap_of(each, values, others) for each in failures)), "")
-        types = next((each for each in failures if each.kind != "KeyError"), error)
-        return BadExpression(f"{self.text!r}: {unknown or _shortened(types)}")
-
-    def _is_of_value(self, failure: EvaluationFailed) -> bool:
-        """Whether an error depends on a value, so that another of the same type might do."""
-        # A name that the expression does not spell out is one of the values that were tried.
-        spelled = {repr(str(key)) for keys in self._paths for key in keys}
-        is_chance = failure.kind == "KeyError" and str(failure) not in spelled
-        return is_chance or failure.kind not in _MISFITS
+        gaps = [(keys in read, gap) for keys in self._paths if (gap := _gap(values, keys))]
+        for is_of_worker, gap in gaps:
+            explains = repr(gap.key) == str(error) if error.kind == "KeyError" else gap.is_type
+            if explains:
+                author = BadExpression(f"{self.text!r}: {gap.text}")
+                return StepFailed(gap.text) if is_of_worker else author
+        reason = f"{self.text!r}: {_shortened(error)}"
+        if not read:
+            return BadExpression(reason)
+        # The worker cannot see the values that the expression reads, so it is told their types.
+        types = (f"{written(keys)} is {_kind(_value(values, keys)[1])}" for keys in read)
+        return StepFailed(f"{reason}; {', '.join(types)}")
 
     @cached_property
     def _paths(self) -> list[Keys]:
@@ -335,54 +283,6 @@ def plain_cel(text: str) -> str:
         match.group()[:2] if match.lastgroup == "strict" else match.group()
         for match in _TOKEN.finditer(text)
     )
-
-
-def _other_results(
-    values: Mapping[str, Any], leaves: Sequence[Keys]
-) -> Iterator[tuple[Keys, Any, Mapping[str, Any]]]:
-    """Yields values with another result, and where it differs if that is one place."""
-    # One place at a time comes first, because the sentence for the worker names one.
-    for keys, value in product(leaves, _TRIES):
-        yield keys, value, _with_value(values, keys, value)
-    if not 1 < len(leaves) <= MOST_PLACES:
-        return
-    for chosen in product(_TRIES, repeat=len(leaves)):
-        tried = values
-        for keys, value in zip(leaves, chosen, strict=True):
-            tried = _with_value(tried, keys, value)
-        yield (), None, tried
-
-
-def _with_value(node: Any, keys: Keys, value: Any) -> Any:
-    """Returns the values with another one in this place, and with everything that leads there."""
-    if not keys:
-        return value
-    key, rest = keys[0], keys[1:]
-    if isinstance(key, int) and not isinstance(node, Mapping):
-        items = list(node) if isinstance(node, list | tuple) else []
-        items += [None] * (key + 1 - len(items))
-        items[key] = _with_value(items[key], rest, value)
-        return items
-    entries = dict(node) if isinstance(node, Mapping) else {}
-    entries[key] = _with_value(entries.get(key), rest, value)
-    return entries
-
-
-def _misfit(values: Mapping[str, Any], keys: Keys, fitting: Sequence[str]) -> str:
-    """Returns what is wrong if only this value is, and others fit; empty if that is not so."""
-    is_there, value = _value(values, keys)
-    found = _kind(value)
-    if not keys or not is_there or found in fitting:
-        return ""
-    return f"{written(keys)} is {found}, not {' or '.join(dict.fromkeys(fitting))}"
-
-
-def _gap_of(error: EvaluationFailed, values: Mapping[str, Any], read: Collection[Keys]) -> str:
-    """Returns the first value that is not there and explains an error; empty if none does."""
-    found = [gap for keys in read if (gap := _gap(values, keys)) is not None]
-    if error.kind == "KeyError":
-        return next((gap.text for gap in found if repr(gap.key) == str(error)), "")
-    return next((gap.text for gap in found if gap.is_type), "")
 
 
 def _gap(values: Mapping[str, Any], keys: Keys) -> _Gap | None:

@@ -14,7 +14,7 @@ from signoff.agents.kinds import DEFAULT_AGENT
 from signoff.core.spend import Limits
 
 if TYPE_CHECKING:
-    from signoff.contracts.context import StepContext
+    from signoff.contracts.work import StepContext
 
 Check = Callable[["StepContext"], bool | Awaitable[bool]]
 Command = Callable[["StepContext"], Any] | Sequence[str] | str
@@ -141,7 +141,7 @@ class WorkflowStep:
 class Database:
     """The user's own database, which the steps of a workflow read and change."""
 
-    url: str = ""
+    url: str
     """A SQLite file, or a `postgresql://` address."""
     backup: bool | None = None
     """Whether a backup is taken before a run first changes it; None means of a SQLite file only."""
@@ -149,8 +149,6 @@ class Database:
     """How many backups are kept."""
     backups: str | None = None
     """The folder of the backups; None means next to the file."""
-    connect: Callable[[], Any] | None = None
-    """Returns a connection of sqlite3 or psycopg, instead of connecting to the address."""
 
 
 @dataclass(frozen=True)

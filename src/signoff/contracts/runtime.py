@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,14 +17,16 @@ from signoff.contracts.checkpoint import (
     BACKUP,
     COMPLETED,
     HINT,
+    ITEM_KEY,
     ITEMS,
     MARKER,
+    RETRIES,
     Checkpoint,
     checkpoint_of,
+    item_names,
     named_update,
     named_value,
 )
-from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepKey, back_up, is_backed_up, open_database
 from signoff.contracts.model import (
     MAX_RETRIES,
@@ -37,8 +38,8 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.resuming import ITEM_KEY, RETRIES, item_names
 from signoff.contracts.work import (
+    StepContext,
     check_storable,
     evaluate,
     holds,
@@ -133,14 +134,9 @@ class ContractRuntime:
         database = self.definition.database
         return open_database(database) if database is not None else None
 
-    @contextmanager
-    def database(self) -> Iterator[StepSession | None]:
-        """Yields the database for one attempt at a step; None if the workflow has none."""
-        if self.shared_database is None:
-            yield None
-            return
-        with closing(self.shared_database.begin()) as database:
-            yield database
+    def database(self) -> StepSession | None:
+        """Returns the database for one attempt at a step; None if the workflow has none."""
+        return self.shared_database.begin() if self.shared_database is not None else None
 
     def earlier_note(
         self, ctx: EngineContext, database: StepSession | None, step: WorkflowStep
@@ -161,9 +157,9 @@ class ContractRuntime:
     def check_work(self, ctx: EngineContext) -> None:
         """Raises `StoreError` if the database has lost the run's last work."""
         last = ctx.step_state.get(MARKER)
-        with self.database() as database:
-            if database is not None and last is not None:
-                self._notes(database, last)
+        database = self.database()
+        if database is not None and last is not None:
+            self._notes(database, last)
 
     def _notes(
         self, database: StepSession, last: StepKey | None, *keys: StepKey
@@ -224,13 +220,11 @@ class ContractRuntime:
         if item.checkpoint is not None and ctx.attempt > 1:
             checkpoint = _for_retry(item.checkpoint, ctx, step, item.name)
             item = replace(item, checkpoint=checkpoint)
-        with self.database() as database:
-            key = self.marker(ctx, step, item.name)
-            note: str | None = None
-            # A process that died, or an attempt that failed, may have committed it all the same.
-            if database is not None:
-                (note,) = database.committed([key])
-            performed = await self.perform_in(database, ctx, step, note, item)
+        database, note = self.database(), None
+        # A process that died, or an attempt that failed, may have committed it all the same.
+        if database is not None:
+            (note,) = database.committed([self.marker(ctx, step, item.name)])
+        performed = await self.perform_in(database, ctx, step, note, item)
         return performed.output
 
     async def perform_in(
@@ -289,9 +283,9 @@ class ContractRuntime:
         if is_quick(check):
             # Expressions cannot use the database, so they need no connection.
             return await evaluate(check, inner.seen_by(None), where)
-        with self.database() as database:
-            view = database.view() if database is not None else None
-            return await evaluate(check, inner.seen_by(view), where)
+        database = self.database()
+        view = database.view() if database is not None else None
+        return await evaluate(check, inner.seen_by(view), where)
 
     async def branch(self, ctx: EngineContext, step: WorkflowStep, performed: Performed) -> Outcome:
         """Returns the outcome whose edge is the branch that follows."""
@@ -534,9 +528,9 @@ class Single(_Handler):
         """Performs the step and decides which branch follows."""
         contract, step = self.contract, self.step
         update = await contract.begin(ctx)
-        with contract.database() as database:
-            note = contract.earlier_note(ctx, database, step)
-            performed = await contract.perform_in(database, ctx, step, note)
+        database = contract.database()
+        note = contract.earlier_note(ctx, database, step)
+        performed = await contract.perform_in(database, ctx, step, note)
         # The branch first: the time of completion is recorded, and its commit would not wait for a
         # condition that runs in a thread.
         outcome = await contract.branch(ctx, step, performed)

@@ -9,44 +9,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
+from signoff.core import effects as fx
 from signoff.core.checked import Checked, CheckedCall, Otherwise
-from signoff.core.effects import (
-    CommandResult,
-    Effect,
-    EffectKind,
-    FileRead,
-    OnCrash,
-    ProductPrompt,
-    Reply,
-    Written,
-)
 from signoff.core.errors import UsageError
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
 
-# What `ctx.random()` returns.
-
-
-class Chance(Protocol):
-    """A random number generator, such as `random.Random`."""
-
-    def random(self) -> float:
-        """Returns a number from 0 up to 1."""
-
-    def uniform(self, a: float, b: float) -> float:
-        """Returns a number between two others."""
-
-    def randint(self, a: int, b: int) -> int:
-        """Returns an integer between two others, both included."""
-
-    def choice(self, seq: Sequence[T]) -> T:
-        """Returns a random element."""
-
-    def shuffle(self, x: list[Any]) -> None:
-        """Shuffles a list in place."""
-
+if TYPE_CHECKING:
+    from random import Random  # only the type: what is random comes through the port
 
 T = TypeVar("T")
 
@@ -71,7 +43,7 @@ class Failure:
 class EffectPort(Protocol):
     """Performs what a context asks for."""
 
-    def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
+    def perform(self, ctx: StepContext, effect: fx.Effect) -> Awaitable[Any]:
         """Performs one effect durably and returns its reply."""
 
     def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
@@ -89,7 +61,7 @@ class EffectPort(Protocol):
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
 
-    def random(self, ctx: StepContext) -> Chance:
+    def random(self, ctx: StepContext) -> Random:
         """Returns a random number generator that yields the same on every replay."""
 
     def progress(self, ctx: StepContext, message: str) -> None:
@@ -158,11 +130,11 @@ class StepContext:
     @overload
     def ask(
         self, agent: str, prompt: str, *, read: None = None, **rest: Any
-    ) -> Awaitable[Reply]: ...
+    ) -> Awaitable[fx.Reply]: ...
 
     @overload
     def ask(
-        self, agent: str, prompt: str, *, read: Callable[[Reply], T], **rest: Any
+        self, agent: str, prompt: str, *, read: Callable[[fx.Reply], T], **rest: Any
     ) -> Awaitable[Checked[T]]: ...
 
     def ask(
@@ -171,7 +143,7 @@ class StepContext:
         prompt: str,
         *,
         key: str = "ask",
-        read: Callable[[Reply], T] | None = None,
+        read: Callable[[fx.Reply], T] | None = None,
         retries: int = 1,
         otherwise: Otherwise[T] | Request | None = None,
         salvage: Callable[[str], Sequence[str]] | None = None,
@@ -184,7 +156,7 @@ class StepContext:
         files: Mapping[str, str] | None = None,
         about: Mapping[str, Any] | None = None,
         timeout: float | None = None,
-        on_crash: OnCrash | str | None = None,
+        on_crash: fx.OnCrash | str | None = None,
         **options: Any,
     ) -> Awaitable[Any]:
         """Asks an agent and returns its reply, once: a replay gets the recorded one.
@@ -203,30 +175,24 @@ class StepContext:
         """
         if files and workspace is not None:
             raise UsageError("ask() takes files= or workspace=, not both")
-        own_schema = schema is None and isinstance(prompt, ProductPrompt)
-        if isinstance(prompt, ProductPrompt):
+        own_schema, shared, stated = False, 0, None
+        if isinstance(prompt, fx.ProductPrompt):
+            own_schema, shared, stated = schema is None, prompt.shared, prompt.stated
             system, schema = system or prompt.system, schema or prompt.schema
         # Each call gets a fresh working copy, so working on it twice does no harm.
         risky = edit and not files
-        crash = OnCrash(on_crash) if on_crash else (OnCrash.ASK if risky else OnCrash.RERUN)
-        request = {
-            "system": system,
-            "model": model,
-            "schema": dict(schema) if schema else None,
-            "workspace": workspace,
-            "edit": edit,
-            "options": options,
-            "files": dict(files) if files else None,
-            "about": dict(about) if about else None,
-            "shared": prompt.shared if isinstance(prompt, ProductPrompt) else None,
-        }
-        # An `AgentRequest` as data. It identifies the call, so what is not set is left out: a
-        # parameter that is added later must not change the identity of recorded calls.
-        options_set = {name: value for name, value in request.items() if value}
-        payload = {"agent": str(agent), "prompt": str(prompt), **options_set}
-        stated = prompt.stated if isinstance(prompt, ProductPrompt) else None
+        crash = (
+            fx.OnCrash(on_crash) if on_crash else (fx.OnCrash.ASK if risky else fx.OnCrash.RERUN)
+        )
+        request = fx.AgentRequest(
+            str(prompt), system, model, dict(schema or {}), workspace, edit, options,
+            dict(files or {}), about=dict(about or {}), shared=shared,
+        )  # fmt: skip
+        payload = {"agent": str(agent), **request.to_json()}
         material = _material(prompt)
-        effect = Effect(EffectKind.ASK, key, payload, crash, timeout, material, own_schema, stated)
+        effect = fx.Effect(
+            fx.EffectKind.ASK, key, payload, crash, timeout, material, own_schema, stated
+        )
         if read is None:
             return self._perform(effect)
         call = CheckedCall(effect, read, retries, _otherwise(otherwise), salvage, show_previous)
@@ -242,8 +208,8 @@ class StepContext:
         env: Mapping[str, str] | None = None,
         pass_env: Sequence[str] = (),
         timeout: float | None = None,
-        on_crash: OnCrash | str = OnCrash.ASK,
-    ) -> Awaitable[CommandResult]:
+        on_crash: fx.OnCrash | str = fx.OnCrash.ASK,
+    ) -> Awaitable[fx.CommandResult]:
         """Runs a program in a process group of its own and returns what it printed.
 
         It sees the ordinary variables of this process's environment, those that `pass_env`
@@ -261,40 +227,42 @@ class StepContext:
             "pass_env": list(pass_env) or None,
         }
         payload = {name: value for name, value in request.items() if value is not None}
-        return self._perform(Effect(EffectKind.COMMAND, key, payload, OnCrash(on_crash), timeout))
+        return self._perform(
+            fx.Effect(fx.EffectKind.COMMAND, key, payload, fx.OnCrash(on_crash), timeout)
+        )
 
-    def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
+    def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[fx.Written]:
         """Writes a file into the run directory, atomically."""
         payload = {"path": path, "text": str(text)}
         key = key or _file_key("write", path)
-        return self._perform(Effect(EffectKind.WRITE, key, payload, material=_material(text)))
+        return self._perform(fx.Effect(fx.EffectKind.WRITE, key, payload, material=_material(text)))
 
     @overload
     def read(
         self, path: str, *, key: str | None = None, missing_ok: Literal[False] = False
-    ) -> Awaitable[FileRead]: ...
+    ) -> Awaitable[fx.FileRead]: ...
 
     @overload
     def read(
         self, path: str, *, key: str | None = None, missing_ok: bool
-    ) -> Awaitable[FileRead | None]: ...
+    ) -> Awaitable[fx.FileRead | None]: ...
 
     def read(
         self, path: str, *, key: str | None = None, missing_ok: bool = False
-    ) -> Awaitable[FileRead | None]:
+    ) -> Awaitable[fx.FileRead | None]:
         """Reads a file of the run directory, once: a replay gets the recorded text.
 
         Raises `UnreadableFile` if it is missing, unless `missing_ok`; None is returned then. It is
         also raised for a file that is not UTF-8 text, too large, or contains a known secret.
         """
         payload = {"path": path, **({"missing_ok": True} if missing_ok else {})}
-        return self._perform(Effect(EffectKind.READ, key or _file_key("read", path), payload))
+        return self._perform(fx.Effect(fx.EffectKind.READ, key or _file_key("read", path), payload))
 
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
         """Asks a human; the run may wait here for days, and the process may exit."""
         form = {**request.to_json(), "prompt": str(request.prompt)}
         material = _material(request.prompt)
-        return self._perform(Effect(EffectKind.WAIT, key, form, material=material))
+        return self._perform(fx.Effect(fx.EffectKind.WAIT, key, form, material=material))
 
     def map(
         self,
@@ -349,7 +317,7 @@ class StepContext:
         """Returns the time in UTC at the first call; replays get the same."""
         return datetime.fromtimestamp(self._port().now(self), UTC)
 
-    def random(self) -> Chance:
+    def random(self) -> Random:
         """Returns a random number generator that yields the same on every replay."""
         return self._port().random(self)
 
@@ -375,7 +343,7 @@ class StepContext:
             self, scope=scope, attempt=attempt, feedback=feedback, previous_answers=answers
         )
 
-    def _perform(self, effect: Effect) -> Awaitable[Any]:
+    def _perform(self, effect: fx.Effect) -> Awaitable[Any]:
         return self._port().perform(self, effect)
 
     def _port(self) -> EffectPort:
@@ -394,7 +362,7 @@ def _file_key(verb: str, path: str) -> str:
 
 
 def _material(prompt: str) -> Any:
-    return prompt.material if isinstance(prompt, ProductPrompt) else None
+    return prompt.material if isinstance(prompt, fx.ProductPrompt) else None
 
 
 def _otherwise(request: Otherwise[T] | Request | None) -> Otherwise[T] | None:

@@ -14,8 +14,8 @@ from signoff.core.delta import Delta
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.errors import StoreDamaged, StoreTooNew
 from signoff.core.outcome import Outcome, Status
+from signoff.core.remedies import snake_case
 from signoff.core.stop_reason import StopReason
-from signoff.core.tagged_json import snake_case
 
 ROUNDS = "max_iterations"
 """Used in place of an edge's key for the limit on rounds; edge keys contain a slash."""

@@ -95,30 +95,22 @@ class RequestKind(StrEnum):
     @property
     def answer_form(self) -> AnswerForm:
         """What its answers consist of."""
-        match self:
-            case RequestKind.QUESTION:
-                return AnswerForm.TEXT
-            case RequestKind.APPROVAL:
-                return AnswerForm.DECISION
-            case RequestKind.CHOICE:
-                return AnswerForm.PICK
-            case RequestKind.QUESTIONS:
-                return AnswerForm.PICKS
-            case RequestKind.RESPONSE:
-                return AnswerForm.WORK
-            case _:
-                assert_never(self)
+        return _ANSWER_FORMS[self]
 
     @property
     def word(self) -> str:
         """What surfaces call it: the word for what the human does, where that is another one."""
-        match self:
-            case RequestKind.CHOICE:
-                return "decision"
-            case RequestKind.RESPONSE:
-                return "manual work"
-            case _:
-                return self.value
+        return _WORDS.get(self, self.value)
+
+
+_ANSWER_FORMS: Mapping[RequestKind, AnswerForm] = {
+    RequestKind.QUESTION: AnswerForm.TEXT,
+    RequestKind.APPROVAL: AnswerForm.DECISION,
+    RequestKind.CHOICE: AnswerForm.PICK,
+    RequestKind.QUESTIONS: AnswerForm.PICKS,
+    RequestKind.RESPONSE: AnswerForm.WORK,
+}
+_WORDS = {RequestKind.CHOICE: "decision", RequestKind.RESPONSE: "manual work"}
 
 
 class ItemState(StrEnum):
@@ -200,8 +192,7 @@ class Request:
             object.__setattr__(self, "default", self._checked_default())
         elif self.deadline is not None:
             raise UsageError(
-                f"a deadline needs a default=, the answer that counts when it has passed: "
-                f"{self._valid_default()}"
+                "a deadline needs a default=, the answer that counts when it has passed"
             )
         if self.presence and self.default is not None:
             refuse_approval_by_default(self.to_json())
@@ -220,39 +211,17 @@ class Request:
 
     def _checked_default(self) -> Any:
         """Returns the default as the handler gets it; it must be what a human could answer."""
-        answer_form = self.kind.answer_form
-        if answer_form in (AnswerForm.PICK, AnswerForm.PICKS):
-            try:
-                return check_answer(self.to_json(), self.default, AT_DEADLINE)
-            except InvalidAnswer as error:
-                raise UsageError(f"default= {error}") from error
         if self.edits is Edits.ACCEPT and self.default is True:
-            raise UsageError(
-                "default= must be False with edits='accept': only a human edits a file"
-            )
-        expected: type = bool if answer_form is AnswerForm.DECISION else str
-        if not isinstance(self.default, expected):
-            raise UsageError(f"default= must be {self._valid_default()}, not {self.default!r}")
-        if self.schema:
-            try:
-                json.loads(str(self.default))
-            except ValueError as error:
-                raise UsageError(f"default= must be {self._valid_default()}: {error}") from error
-        return self.default
-
-    def _valid_default(self) -> str:
-        match self.kind.answer_form:
-            case AnswerForm.PICK:
-                return f"one of {', '.join(self.labels)}"
-            case AnswerForm.PICKS:
-                headers = ", ".join(question.header for question in self.questions)
-                return f"the labels to choose, by header: {headers}"
-            case AnswerForm.DECISION:
-                return "False (rejected) or True (approved)"
-            case AnswerForm.TEXT | AnswerForm.WORK:
-                return "a text that contains JSON for the schema" if self.schema else "a text"
-            case other:
-                assert_never(other)
+            raise UsageError("default= must be False with edits='accept': a human edits a file")
+        if self.default == "" and self.kind.answer_form is AnswerForm.TEXT:
+            return ""
+        try:
+            answer = check_answer(self.to_json(), self.default, AT_DEADLINE)
+            if self.schema:
+                json.loads(answer)
+        except (InvalidAnswer, ValueError) as error:
+            raise UsageError(f"default={self.default!r:.80} cannot be taken: {error}") from error
+        return answer
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -264,25 +233,24 @@ class Request:
         form: dict[str, Any] = {"kind": self.kind.value, "prompt": self.prompt}
         if self.kind.answer_form in (AnswerForm.TEXT, AnswerForm.PICK):
             form["options"] = [option.to_json() for option in self.options]
-        if self.questions:
-            form["questions"] = [question.to_json() for question in self.questions]
         if self.deadline is not None:
             form["deadline_seconds"] = self.deadline.total_seconds()
             form["default"] = self.default
         # Parts that are empty are left out: the form identifies the request on replay, so a part
         # that is added in a later version must not change the requests that do without it.
-        mappings = {"shown": self.shown, "schema": self.schema, "about": self.about}
-        form |= {name: dict(value) for name, value in mappings.items() if value}
-        texts = {"question_id": self.question_id, "path": self.path}
-        if self.edits is Edits.ACCEPT:
-            texts["edits"] = self.edits.value
-        if self.answerable_by is AnswerableBy.AGENT:
-            texts["answerable_by"] = self.answerable_by.value
-        if self.approves:
-            form["approves"] = list(self.approves)
-        if self.presence:
-            form["presence"] = True
-        return form | {name: value for name, value in texts.items() if value}
+        parts = {
+            "questions": [question.to_json() for question in self.questions],
+            "shown": dict(self.shown),
+            "schema": dict(self.schema or {}),
+            "about": dict(self.about),
+            "approves": list(self.approves),
+            "presence": self.presence,
+            "question_id": self.question_id,
+            "path": self.path,
+            "edits": self.edits.value if self.edits is Edits.ACCEPT else "",
+            "answerable_by": "agent" if self.answerable_by is AnswerableBy.AGENT else "",
+        }
+        return form | {name: value for name, value in parts.items() if value}
 
 
 # The functions below are named like the types they seem to be: that is how handlers read best.
@@ -423,7 +391,7 @@ def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
             return value
         case AnswerForm.TEXT | AnswerForm.WORK:
             if not isinstance(value, str) or not value.strip():
-                raise InvalidAnswer("the answer must not be empty")
+                raise InvalidAnswer("the answer must be a text, and must not be empty")
             return value
         case other:
             assert_never(other)

@@ -12,7 +12,7 @@ from typing import Any, Self, assert_never
 from signoff.core import remedies as fix
 from signoff.core.errors import AgentTransient
 from signoff.core.outcome import Status
-from signoff.core.tagged_json import Tagged
+from signoff.core.remedies import Tagged
 
 # An error as data: what it was, who it concerns and what fixes it.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -101,27 +100,27 @@ class Workflow:
         if problems:
             raise errors.InvalidWorkflow(name, problems)
         # A frozen dataclass with an `__init__` of its own sets its fields this way.
-        put = object.__setattr__
-        put(self, "name", name)
-        put(self, "steps", MappingProxyType({s.id: s for s in steps}))
-        put(self, "entry_point", entry)
-        put(self, "description", description)
-        put(self, "limits", limits or Limits())
-        put(self, "max_iterations", max_iterations)
-        put(self, "notation", notation)
-        put(self, "roles", MappingProxyType(dict(roles or {})))
-        put(self, "source", read_only(dict(source or {})))
-        put(self, "warnings", tuple(warnings))
-        put(self, "input_params", MappingProxyType(input_params))
-        put(self, "inputs", names)
+        vars(self).update(
+            name=name,
+            steps=MappingProxyType({s.id: s for s in steps}),
+            entry_point=entry,
+            description=description,
+            limits=limits or Limits(),
+            max_iterations=max_iterations,
+            notation=notation,
+            roles=MappingProxyType(dict(roles or {})),
+            source=read_only(dict(source or {})),
+            warnings=tuple(warnings),
+            input_params=MappingProxyType(input_params),
+            inputs=names,
+            prepare=prepare,
+            agents=MappingProxyType(dict(agents or {})),
+            required=frozenset(required),
+        )
         # Other notations know what their handlers read.
         reads = self._undeclared() if names is not None and notation == PYTHON else {}
-        put(self, "reads", MappingProxyType(reads))
-        if names is not None and reads:
-            put(self, "inputs", names.union(*reads.values()))
-        put(self, "prepare", prepare)
-        put(self, "agents", MappingProxyType(dict(agents or {})))
-        put(self, "required", frozenset(required))
+        inputs_read = names.union(*reads.values()) if names is not None else None
+        vars(self).update(reads=MappingProxyType(reads), inputs=inputs_read)
 
     def __getitem__(self, step_id: str) -> StepDef:
         """Returns a step by its id."""
@@ -132,8 +131,14 @@ class Workflow:
 
     def with_prepare(self, prepare: Prepare) -> Workflow:
         """Returns the same workflow with another `prepare`, such as one that has the result."""
-        other = copy(self)
-        object.__setattr__(other, "prepare", prepare)
+        return self._changed(prepare=prepare)
+
+    def _changed(self, **changes: Any) -> Workflow:
+        # Only the fields are copied: cached values such as the digest depend on the source.
+        other = object.__new__(Workflow)
+        vars(other).update(
+            {each.name: getattr(self, each.name) for each in fields(self)}, **changes
+        )
         return other
 
     @property
@@ -259,11 +264,7 @@ class Workflow:
 
     def with_source(self, **more: Any) -> Workflow:
         """Returns the same workflow with additions to its source."""
-        # Only the fields are copied: cached values such as the digest depend on the source.
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        copy = object.__new__(Workflow)
-        vars(copy).update(values, source=read_only({**self.source, **more}))
-        return copy
+        return self._changed(source=read_only({**self.source, **more}))
 
     def run(
         self,

@@ -101,10 +101,6 @@ class Discovery:
         """The names of all workflows."""
         return sorted({found.workflow.name for found in self.found})
 
-    def matching(self, name: str) -> list[DiscoveredWorkflow]:
-        """Returns all workflows of this name; more than one is an error."""
-        return [found for found in self.found if found.workflow.name == name]
-
 
 def discover_files(
     files: Iterable[Path],
@@ -150,18 +146,14 @@ def python_files(folder: Path) -> list[Path]:
 
 def load_module(path: Path) -> Workflow | None:
     """Returns the workflow of a file; None, without importing it, if it assigns none."""
-    if not assigns_workflow(read_regular(path, None, follow=True).decode("utf-8-sig")):
+    text = read_regular(path, None, follow=True).decode("utf-8-sig")
+    if assigned_value(text) is None:
         return None
     value = getattr(import_file(path), NAME)
     if isinstance(value, Workflow):
         return value
     what = f"{NAME} is {type(value).__name__}, not a Workflow"
     raise InvalidWorkflow(path.name, [Problem(str(path), what)])
-
-
-def assigns_workflow(text: str) -> bool:
-    """Tells whether a module assigns `WORKFLOW` at its top level; raises SyntaxError."""
-    return assigned_value(text) is not None
 
 
 def assigned_value(text: str) -> ast.expr | None:

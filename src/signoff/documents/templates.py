@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from os import PathLike
@@ -35,14 +34,8 @@ _INCLUDE = re.compile(r"include[ \t]*:[ \t]*(.*)")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _VARIABLE = re.compile(r"\{\{[ \t]*([A-Za-z_]\w*)[ \t]*\}\}", re.ASCII)
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
+# Templates of other programs use more forms; reading them as text would put them into a prompt.
 _LIKE_A_TAG = re.compile(r"[#^/A-Za-z_]")
-# Templates of other programs use these forms; reading them as text would put them into a prompt.
-_FOREIGN_FORM = re.compile(r"([#^/])[ \t]*(\w+)", re.ASCII)
-_FOREIGN = {
-    "#": "write {{{{#if {0}}}}}",
-    "^": "write {{{{#unless {0}}}}}",
-    "/": "write {{{{/if}}}} or {{{{/unless}}}}",
-}
 _FORMS = (
     "valid: {{KEY}}, {{#if KEY}}...{{/if}}, {{#unless KEY}}...{{/unless}}, {{include: path}}, "
     "{{! text }}; put = after the braces to print them"
@@ -238,9 +231,7 @@ def _unknown_variables(pieces: Sequence[Piece], known: Collection[str]) -> Itera
     valid = f"valid: {', '.join(sorted(known)) or 'none'}"
     for tag in _tags_of(pieces):
         if tag.kind in _NAMED and tag.name not in known:
-            close = get_close_matches(tag.name, known, n=1, cutoff=0.5)
-            remedy = f"did you mean {close[0]}? {valid}" if close else valid
-            yield Problem(tag.where, f"unknown variable {tag.name!r}", remedy)
+            yield Problem(tag.where, f"unknown variable {tag.name!r}", valid)
 
 
 def _evaluate(pieces: Sequence[Piece], variables: Mapping[str, Any]) -> Iterator[Piece]:
@@ -345,7 +336,7 @@ def _mistakes(pieces: Sequence[Piece]) -> Iterator[Problem]:
     opened: list[Tag] = []
     for tag in _tags_of(pieces):
         if tag.kind is TagKind.INVALID:
-            yield Problem(tag.where, f"unknown tag {tag.source}", _form_instead_of(tag))
+            yield Problem(tag.where, f"unknown tag {tag.source}", _FORMS)
         elif tag.kind in _CONDITIONS:
             opened.append(tag)
         elif tag.kind in _ENDS:
@@ -360,11 +351,6 @@ def _mistakes(pieces: Sequence[Piece]) -> Iterator[Problem]:
     for tag in opened:
         remedy = f"add {{{{{_CONDITIONS[tag.kind].value}}}}}"
         yield Problem(tag.where, f"{tag.source} is not closed", remedy)
-
-
-def _form_instead_of(tag: Tag) -> str:
-    foreign = _FOREIGN_FORM.fullmatch(tag.name)
-    return f"{_FOREIGN[foreign[1]].format(foreign[2])}; {_FORMS}" if foreign else _FORMS
 
 
 def _tags_of(pieces: Sequence[Piece]) -> Iterator[Tag]:

@@ -7,11 +7,9 @@ and never an exception.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from io import StringIO
 from typing import Any
 
@@ -32,8 +30,6 @@ MOST_VALUES = 100_000
 A longer file may have as many values as characters: without aliases, none has more.
 """
 DEEPEST = 50
-LONGEST_CACHED = 32_768
-"""Longer texts are rare, and a parsed one takes a hundred times the memory of its text."""
 _PARSER_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What ruamel.yaml raises for odd texts: a date such as 2024-99-99, a mapping as a key."""
 _HINTS = {
@@ -49,8 +45,6 @@ _HINTS = {
 """Remedies by a part of the parser's message; the first match counts."""
 MOST_BITS = 4096
 """The longest integer; Python refuses to print one about four times as long."""
-_LONG_NUMBER = re.compile(r"[\d_]{1000,}")
-_AS_TEXT = "put it in quotes to make it a string"
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
@@ -82,8 +76,7 @@ class Document:
 def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
     """Returns the parsed text; None after adding a problem if it cannot be parsed."""
     try:
-        parse = _parse if len(text) <= LONGEST_CACHED else _parse.__wrapped__
-        node = parse(text)
+        node = _parse(text)
         return Document(name, _plain(node, iter(range(max(MOST_VALUES, len(text))))), node)
     except _UnusableError as error:
         problems.append(Problem(name, str(error)))
@@ -92,7 +85,7 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
     except YAMLError as error:
         problems.append(_syntax_problem(error, name))
     except _PARSER_BUGS as error:
-        problems.append(_long_number(text, name) or Problem(name, f"is not YAML: {error}"))
+        problems.append(Problem(name, f"is not YAML: {error}"))
     return None
 
 
@@ -124,9 +117,6 @@ def newer_version(document: Document, newest: int) -> Problem | None:
     )
 
 
-# Parsing takes most of the time of reading a flow, and workers and servers read the same few files
-# again and again. Nothing changes a parsed text: each document gets plain values of its own.
-@lru_cache(maxsize=32)
 def _parse(text: str) -> Any:
     with warnings.catch_warnings():
         # ruamel.yaml warns about an anchor used twice on standard error, outside any report.
@@ -176,21 +166,12 @@ def _scalar(node: Any) -> Any:
     if isinstance(node, ScalarBoolean):
         return bool(node)
     if isinstance(node, int) and node.bit_length() > MOST_BITS:
-        raise _UnusableError(f"has a number of more than {MOST_BITS} bits; {_AS_TEXT}")
+        raise _UnusableError(f"has a number of more than {MOST_BITS} bits; put it in quotes")
     # `bool` comes before `int`, of which it is a subclass.
     for kind in (bool, int, float, str):
         if isinstance(node, kind):
             return kind(node)
     return node
-
-
-def _long_number(text: str, name: str) -> Problem | None:
-    """Returns the problem with a number that is too long for Python to parse, if any."""
-    match = _LONG_NUMBER.search(text)
-    if match is None:
-        return None
-    line = text.count("\n", 0, match.start()) + 1
-    return Problem(f"{name}:{line}", f"has a number of {len(match[0]):,} digits", _AS_TEXT)
 
 
 def _syntax_problem(error: YAMLError, name: str) -> Problem:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from signoff.pair.session import ModelNotFoundError as ModelNotFoundError
     from signoff.pair.session import Review as Review
     from signoff.pair.session import Turn as Turn
-    from signoff.pair.session import TurnCandidate as TurnCandidate
     from signoff.pair.session import WorkflowError as WorkflowError
     from signoff.pair.session import should_stop_early as should_stop_early
     from signoff.pair.workflow import should_continue_iteration as should_continue_iteration

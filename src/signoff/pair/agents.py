@@ -17,7 +17,6 @@ from signoff.core.effects import AgentRequest, EffectId, ProductPrompt
 from signoff.core.remedies import Install
 from signoff.notation import CompileContext
 from signoff.pair.config import (
-    OLLAMA,
     PRESETS,
     SLOGAN,
     STRUCTURED_VERDICT,
@@ -25,7 +24,6 @@ from signoff.pair.config import (
     PairPreset,
     PairSettings,
     Seat,
-    resolve_ollama,
     resolve_settings,
 )
 from signoff.pair.session import AgentError, AgentRole, ModelNotFoundError
@@ -75,12 +73,6 @@ class OllamaAgent:
         """Returns the review of a slogan; `is_approved` tells whether it approves."""
         request = SLOGAN.review_request.format(text=slogan)
         return (await self.send_message(request)).content.strip()
-
-
-def configured_agents(context: CompileContext) -> dict[str, Agent]:
-    """Returns the Ollama server of pairs, for listing its models."""
-    config = resolve_ollama(context)
-    return {OLLAMA: OllamaModel(base_url=config.base_url, model=config.model_name)}
 
 
 async def create_writer_agent(config: OllamaConfig) -> OllamaAgent:
@@ -178,16 +170,9 @@ _LABEL = re.compile(
 
 
 def writer_prompt(
-    preset: PairPreset,
-    task: str,
-    last: Mapping[str, Any] | None = None,
-    version: tuple[int, int] = (1, 1),
+    preset: PairPreset, task: str, last: Mapping[str, Any] | None = None
 ) -> ProductPrompt:
-    """Returns the prompt for a new version; `last` is the turn before, if there was one.
-
-    `version` is the number of the candidate, and how many there are. A model that takes no seed
-    writes different ones only if it is asked to.
-    """
+    """Returns the prompt for a new version; `last` is the turn before, if there was one."""
     parts = [preset.request.format(task=task)]
     if last is not None:
         if last["text"]:
@@ -196,10 +181,7 @@ def writer_prompt(
             f"{preset.feedback_heading}\n{last['feedback']}",
             f"Write a better {preset.noun} that takes this into account.",
         ]
-    number, count = version
-    if count > 1:
-        parts.append(f"This is version {number} of {count}; make it unlike the obvious one.")
-    material = [task, last and [last["text"], last["feedback"]], *version]
+    material = [task, last and [last["text"], last["feedback"]]]
     return ProductPrompt("\n\n".join(parts), material, system=preset.writer_system)
 
 

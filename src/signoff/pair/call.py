@@ -69,9 +69,9 @@ async def pair(
     (`("claude", "rhythm")`), or be a function that returns what is wrong with the text. `approve`
     is how a reply decides: "phrase", "strict", "structured" or a function of the reply.
 
-    `values` are any of: criteria, checks, verdict, strict, max_turns (1 to 10), candidates, keep
-    ("last" or "best"), similarity, model_name, temperature, max_tokens, base_url, request_timeout.
-    Those that are missing come from the environment, the settings and the built-in values.
+    `values` are any of: criteria, checks, verdict, strict, max_turns (1 to 10), model_name,
+    temperature, max_tokens, base_url, request_timeout. Those that are missing come from the
+    environment, the settings and the built-in values.
 
     Raises `ConfigurationError` or `AgentError` before anything is started. An error in a turn ends
     the session with the turns before it. With `require_approval`, a session that ends without an

@@ -36,7 +36,6 @@ from signoff.documents.named_texts import read_texts
 from signoff.documents.sections import FileSection
 from signoff.notation import CompileContext
 from signoff.pair.session import ConfigurationError
-from signoff.review.pure.similarity import ALIKE
 from signoff.runtime.ports import Agent, Capabilities
 
 if TYPE_CHECKING:
@@ -207,11 +206,6 @@ class PairSection(FileSection, OllamaConfig):
         None, description="one of: phrase, structured"
     )
     strict: bool = Field(False, description="true or false")
-    candidates: int = Field(1, ge=1, description="a whole number from 1")
-    keep: Literal["last", "best"] = Field("last", description="one of: last, best")
-    similarity: float = Field(
-        ALIKE, ge=0, le=1, allow_inf_nan=False, description="a number from 0 to 1"
-    )
 
 
 class PairConfig(PairSection):
@@ -255,7 +249,6 @@ class Seat(BaseModel):
     """Options of each request: temperature, tokens, server."""
     timeout: float | None = None
     takes_schema: bool = False
-    takes_seed: bool = False
     is_check: bool = False
     """Whether a program or a function computes the review from the bare text."""
 
@@ -334,10 +327,9 @@ def resolve_settings(
         "reviewers": seating.reviewers,
         "seats": seating.seats().model_dump(),
     }
-    # Where no Ollama server is asked, its values would be recorded with the run and describe
-    # nothing.
+    # Where no Ollama server is asked, its model would be recorded and describe nothing.
     if OLLAMA not in seating.agents:
-        chosen |= {**dict.fromkeys(SERVER_VALUES), "model_name": arguments.get("model_name")}
+        chosen["model_name"] = arguments.get("model_name")
     return chosen
 
 
@@ -469,7 +461,6 @@ class _Seating:
             options=options,
             timeout=config.request_timeout if uses_server else None,
             takes_schema=can.json_schema,
-            takes_seed=can.seeds,
             is_check=can.deterministic,
         )
 

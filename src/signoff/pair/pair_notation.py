@@ -13,14 +13,13 @@ NOTATION = Notation(
     settings=SettingsSection(
         "pair",
         "signoff.pair.config:PairSection",
-        "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, candidates, "
-        "keep, similarity, model_name, temperature, max_tokens, base_url, request_timeout",
+        "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, "
+        "model_name, temperature, max_tokens, base_url, request_timeout",
         harmless=(
-            *("writer", "reviewers", "checks", "verdict", "strict", "max_turns", "candidates"),
-            *("keep", "similarity", "model_name", "temperature", "max_tokens", "request_timeout"),
+            *("writer", "reviewers", "checks", "verdict", "strict", "max_turns"),
+            *("model_name", "temperature", "max_tokens", "request_timeout"),
         ),
     ),
-    agents="signoff.pair.agents:configured_agents",
     report="signoff.pair.workflow:report",
     asks="signoff.pair.workflow:asks",
     commands={

@@ -65,23 +65,12 @@ class SessionModel(BaseModel):
 
 
 class Review(SessionModel):
-    """What one reviewer decided about one candidate."""
+    """What one reviewer decided."""
 
     reviewer: str
     approved: bool
     feedback: str = ""
     score: float | None = None
-
-
-class TurnCandidate(SessionModel):
-    """One version that was written in a turn."""
-
-    text: str
-    approved: bool
-    feedback: str = ""
-    score: float | None = None
-    too_long: bool = False
-    reviews: list[Review] = Field(default_factory=list)
 
 
 class Turn(SessionModel):
@@ -97,8 +86,7 @@ class Turn(SessionModel):
     score: float | None = None
     too_long: bool = False
     """Whether it is longer than allowed even after it was sent back."""
-    candidates: list[TurnCandidate] = Field(default_factory=list)
-    """Everything that was written in this turn."""
+    reviews: list[Review] = Field(default_factory=list)
 
 
 class IterationSession(SessionModel):

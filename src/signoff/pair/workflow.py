@@ -43,7 +43,7 @@ from signoff.review.pure.reviewer_verdict import (
     verdict_of_critique,
     verdict_of_text,
 )
-from signoff.review.pure.similarity import has_converged
+from signoff.review.pure.similarity import ALIKE, has_converged
 from signoff.runtime.fanout import FELL_SHORT
 
 Approve = Callable[[str], bool]
@@ -53,7 +53,7 @@ Perform = Callable[[StepContext, PairSettings, Approve | None], Awaitable[Result
 """Does the work of one step."""
 
 TurnRecord = dict[str, Any]
-"""One turn in a run's state: turn, text, approved, feedback, score, too_long, at, candidates."""
+"""One turn in a run's state: turn, text, approved, feedback, score, too_long, at, reviews."""
 
 CHECKS = "checks"
 """The name under which built-in checks review."""
@@ -140,34 +140,13 @@ async def _open(ctx: StepContext, _settings: PairSettings, _approve: Approve | N
 
 
 async def _generate(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
+    """Writes a new version; one that is too long is sent back once."""
     turns = ctx.step_state["turns"]
-    last = turns[-1] if turns else None
-    numbers = list(range(1, settings.candidates + 1))
-    # A single candidate is written in the step itself, so its journal has no layer that a reader
-    # would have to look through.
-    if len(numbers) == 1:
-        candidates = [await _write(ctx, settings, last, 1)]
-    else:
-        candidates = await ctx.map(
-            numbers, lambda item, number: _write(item, settings, last, number), key="candidates"
-        )
-    return Outcome.OK, {"candidates": candidates}
-
-
-async def _write(
-    ctx: StepContext, settings: PairSettings, last: Mapping[str, Any] | None, number: int
-) -> dict[str, Any]:
-    """Returns a new version and whether it is too long; such a one is sent back once."""
     seat, preset = settings.seats.writer, PRESETS[settings.preset]
-    several = settings.candidates > 1
-    # A model with a seed writes different versions by itself. Any other one has to be told which
-    # version this is, or it would write the same text again.
-    version = (number, settings.candidates) if several and not seat.takes_seed else (1, 1)
-    seed = {"seed": number} if several and seat.takes_seed else {}
     try:
         checked = await ctx.ask(
             seat.agent,
-            writer_prompt(preset, settings.task, last, version),
+            writer_prompt(preset, settings.task, turns[-1] if turns else None),
             key="write",
             read=partial(_read_text, preset=preset),
             retries=1,
@@ -175,7 +154,7 @@ async def _write(
             show_previous=False,
             model=seat.model,
             timeout=seat.timeout,
-            **{**seat.options, **seed},
+            **seat.options,
         )
     except AgentBadOutput as error:
         text = own_text(error.partial, preset)
@@ -183,8 +162,8 @@ async def _write(
             raise
         # Half a text is still a version that reviewers can judge, and half a reply may have a
         # whole one in it.
-        return {"text": text, "too_long": error.partial.strip().endswith(text)}
-    return {"text": checked.value, "too_long": bool(checked.problems)}
+        return Outcome.OK, {"text": text, "too_long": error.partial.strip().endswith(text)}
+    return Outcome.OK, {"text": checked.value, "too_long": bool(checked.problems)}
 
 
 def _read_text(reply: Reply, preset: PairPreset) -> str:
@@ -200,24 +179,19 @@ def _read_text(reply: Reply, preset: PairPreset) -> str:
 
 
 async def _review(ctx: StepContext, settings: PairSettings, approve: Approve | None) -> Result:
-    texts = [each["text"] for each in ctx.step_state["candidates"]]
-    seats = range(len(settings.seats.reviewers))
-    jobs = [(number, seat) for number in range(len(texts)) for seat in seats]
+    text, seats = ctx.step_state["text"], settings.seats.reviewers
 
-    async def one(item: StepContext, job: Sequence[int]) -> dict[str, Any]:
-        number, place = job
-        seat = settings.seats.reviewers[place]
-        verdict = await _verdict(item, settings, seat, texts[number], approve)
-        return {"reviewer": seat.name, **asdict(verdict)}
+    async def one(item: StepContext, place: int) -> dict[str, Any]:
+        verdict = await _verdict(item, settings, seats[place], text, approve)
+        return {"reviewer": seats[place].name, **asdict(verdict)}
 
-    if len(jobs) > 1:
-        reviews = await ctx.map(jobs, one, key="reviews")
+    # A single reviewer reads in the step itself, so the journal has no layer that a reader would
+    # have to look through.
+    if len(seats) > 1:
+        reviews = await ctx.map(range(len(seats)), one, key="reviews")
     else:
-        reviews = [await one(ctx, job) for job in jobs]
-    by_candidate = [_checked(text, settings) for text in texts]
-    for (number, _), review in zip(jobs, reviews, strict=True):
-        by_candidate[number].append(review)
-    return Outcome.OK, {"reviews": by_candidate}
+        reviews = [await one(ctx, place) for place in range(len(seats))]
+    return Outcome.OK, {"reviews": [*_checked(text, settings), *reviews]}
 
 
 def _checked(text: str, settings: PairSettings) -> list[dict[str, Any]]:
@@ -259,9 +233,8 @@ async def _verdict(
 
 async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
     state = ctx.step_state
-    turn = decided_turn(
-        len(state["turns"]) + 1, state["candidates"], state["reviews"], ctx.now().timestamp()
-    )
+    version = {name: state[name] for name in ("text", "too_long")}
+    turn = decided_turn(len(state["turns"]) + 1, version, state["reviews"], ctx.now().timestamp())
     turns = [*state["turns"], turn]
     for line in turn_lines(turn, settings.max_turns):
         ctx.log(line)
@@ -269,7 +242,7 @@ async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | 
     # Convergence ends a pair only where another turn would follow: at the last turn, the limit is
     # the reason that a user can do something about.
     if should_continue_iteration(len(turns), settings.max_turns, turn["approved"]):
-        converged = has_converged([each["text"] for each in turns], settings.similarity)
+        converged = has_converged([each["text"] for each in turns])
         outcome = Outcome.SKIP if converged else Outcome.ITERATE
     return outcome, {"turns": Append([turn]), "ending": outcome.value}
 
@@ -279,13 +252,13 @@ def should_continue_iteration(turn_number: int, max_turns: int, approved: bool) 
     return not approved and turn_number < max_turns
 
 
-async def _complete(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
+async def _complete(ctx: StepContext, _settings: PairSettings, _approve: Approve | None) -> Result:
     turns, outcome = ctx.step_state["turns"], Outcome(ctx.step_state["ending"])
-    final = final_turn(turns, settings.keep)
+    final = turns[-1]
     update: dict[str, Any] = {"final": final["text"], "final_turn": final["turn"]}
     last = len(turns)
     if outcome is Outcome.SKIP:
-        alike = f"turns {last - 1} and {last} are more than {settings.similarity:g} alike"
+        alike = f"turns {last - 1} and {last} are more than {ALIKE:g} alike"
         update["_reason"] = NotConverging("converged", alike)
     elif outcome is Outcome.FAIL:
         update["_reason"] = f"did not pass in {count(last, 'turn')}"
@@ -319,69 +292,32 @@ _STEPS: Mapping[PairPhase, tuple[str, Perform, Mapping[Outcome, str | End | Edge
 
 
 def decided_turn(
-    number: int,
-    candidates: Sequence[Mapping[str, Any]],
-    reviews: Sequence[Sequence[Mapping[str, Any]]],
-    at: float,
+    number: int, version: Mapping[str, Any], reviews: Sequence[Mapping[str, Any]], at: float
 ) -> TurnRecord:
-    """Returns the record of a turn, with the candidate that counts and all others."""
-    judged = [_judged(*each) for each in zip(candidates, reviews, strict=True)]
-    chosen = choose(judged)
-    kept = judged[chosen]
-    return {
-        "turn": number,
-        "text": kept["text"],
-        "approved": kept["approved"],
-        "feedback": None if kept["approved"] else kept["feedback"],
-        "score": kept["score"],
-        "too_long": kept["too_long"],
-        "at": at,
-        "chosen": chosen,
-        "candidates": judged,
-    }
-
-
-def choose(candidates: Sequence[Mapping[str, Any]]) -> int:
-    """Returns the place of an approved candidate, else of the best score, else of the first."""
-    places = range(len(candidates))
-    approved = [place for place in places if candidates[place]["approved"]]
-    among = approved or places
-    # `max` returns the first of several that are equally good.
-    return max(among, key=lambda place: _points(candidates[place]))
-
-
-def final_turn(turns: Sequence[Mapping[str, Any]], keep: str) -> Mapping[str, Any]:
-    """Returns the turn whose text is the result: the last one, or the one with the best score."""
-    last = turns[-1]
-    if last["approved"] or keep == "last":
-        return last
-    return max(turns, key=lambda turn: (_points(turn), turn["turn"]))
-
-
-def turn_lines(turn: Mapping[str, Any], max_turns: int) -> Iterator[str]:
-    """Yields a turn as lines for humans: the text, the verdict and the feedback."""
-    several = len(turn["candidates"])
-    chosen = f", candidate {turn['chosen'] + 1} of {several}" if several > 1 else ""
-    yield f"turn {turn['turn']} of {max_turns}{chosen}: {turn['text']}"
-    score = f", score {turn['score']:g}" if turn["score"] is not None else ""
-    long = ", longer than allowed" if turn["too_long"] else ""
-    yield f"{VERDICT_WORDS['APPROVED' if turn['approved'] else 'REWRITE']}{score}{long}"
-    if turn["feedback"]:
-        yield f"feedback: {turn['feedback']}"
-
-
-def _judged(candidate: Mapping[str, Any], reviews: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the record of a turn: its version, a text that may be too long, and its reviews."""
     # A reviewer without a score, such as one that answers in prose, leaves the mean to the others.
     scores = [each["score"] for each in reviews if each["score"] is not None]
     # Unanimous, and never by default: without a review nothing has been looked at.
     approved = bool(reviews) and all(each["approved"] for each in reviews)
     return {
-        **candidate,
+        **version,
+        "turn": number,
         "approved": approved,
-        "feedback": "" if approved else _feedback(reviews),
+        "feedback": None if approved else _feedback(reviews),
         "score": round(sum(scores) / len(scores), 2) if scores else None,
-        "reviews": [dict(each) for each in reviews],
+        "at": at,
+        "reviews": list(reviews),
     }
+
+
+def turn_lines(turn: Mapping[str, Any], max_turns: int) -> Iterator[str]:
+    """Yields a turn as lines for humans: the text, the verdict and the feedback."""
+    yield f"turn {turn['turn']} of {max_turns}: {turn['text']}"
+    score = f", score {turn['score']:g}" if turn["score"] is not None else ""
+    long = ", longer than allowed" if turn["too_long"] else ""
+    yield f"{VERDICT_WORDS['APPROVED' if turn['approved'] else 'REWRITE']}{score}{long}"
+    if turn["feedback"]:
+        yield f"feedback: {turn['feedback']}"
 
 
 def _feedback(reviews: Sequence[Mapping[str, Any]]) -> str:
@@ -390,10 +326,6 @@ def _feedback(reviews: Sequence[Mapping[str, Any]]) -> str:
     if len(reviews) == 1:
         return str(remarks[0][1])
     return "\n".join(f"{name}: {text}" for name, text in remarks)
-
-
-def _points(judged: Mapping[str, Any]) -> float:
-    return -1.0 if judged["score"] is None else float(judged["score"])
 
 
 def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> RunReport:

@@ -124,7 +124,7 @@ def _session(
     }:
         # Another profile may register what the settings of the project name for all of them.
         factories.load_profiles(context)
-    _refuse_unknown(name, section, providers, context)
+    _refuse_unknown(name, section, providers, rules, context)
     approving = factories.ApprovalProviderFactory.keys()
     # Such an agent would only print the prompt and wait. A session waits for the response file
     # instead, so that its user can work with an editor and a chat window.
@@ -164,21 +164,30 @@ def _rules(section: ProfilesSection, step: str, context: CompileContext) -> Stag
 
 
 def _refuse_unknown(
-    name: str, section: ProfilesSection, providers: Mapping[str, str], context: CompileContext
+    name: str,
+    section: ProfilesSection,
+    providers: Mapping[str, str],
+    rules: Mapping[str, StageRules],
+    context: CompileContext,
 ) -> None:
     """Raises `InvalidProfile` for providers, approvers and profiles that do not exist."""
     if context.agent_names is None:
         # A run under way is not affected by what the settings name now.
         return
     known = {*context.agent_names, *factories.AIProviderFactory.registered()}
-    problems = [*section.unknown_names(known, {*known, *factories.ApprovalProviderFactory.keys()})]
-    problems += [
-        Problem(role, f"unknown provider {provider!r}", f"valid: {', '.join(sorted(known))}")
-        for role, provider in providers.items()
-        if provider not in known and role in context.options
+    approving = {*known, *factories.ApprovalProviderFactory.keys()}
+    own = {role: role if role in context.options else f"providers.{role}" for role in providers}
+    named = [(own[role], "provider", provider, known) for role, provider in providers.items()]
+    named += [
+        (f"approval.stages.{step}", "approver", rule.approver, approving)
+        for step, rule in rules.items()
     ]
-    problems += unknown_profiles(section, context)
-    if problems:
+    problems = [
+        Problem(where, f"unknown {kind} {each!r}", f"valid: {', '.join(sorted(valid))}")
+        for where, kind, each, valid in named
+        if each not in valid
+    ]
+    if problems := [*problems, *unknown_profiles(section, context)]:
         raise factories.InvalidProfile(name, problems)
 
 

@@ -19,14 +19,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.errors import InvalidParams, UnreadableFile, UnsafePath
 from signoff.core.outcome import Outcome
-from signoff.core.questions import Option
-from signoff.core.requests import Choice
 from signoff.core.step import Result
 from signoff.profiles.code_files import format_code_files
 from signoff.profiles.gate import Submission
@@ -253,47 +252,29 @@ class ApprovedResponse:
         # An override does not change what the review says.
         update |= {"verdict": verdict or "", "review_approved": passed}
         if passed:
-            update |= await self._checked_code()
+            await self._check_code()
         return (Outcome.OK if passed else Outcome.FAIL), update
 
-    async def _checked_code(self) -> dict[str, Any]:
-        """Compares the approved code with its files; a human decides about those that changed.
+    async def _check_code(self) -> None:
+        """Compares the approved code with its files; raises `UnusableResponse` if any was changed.
 
         Missing files are written again, like everything that is missing from a run's folder.
         """
         state, iteration = SessionState(self.ctx), self.ctx.iteration
         folder = code_folder(iteration)
         approved = {f"{folder}/{path}": text for path, text in state.code.items()}
-        # All files are read before anything is asked, so the human decides once about all changes.
         found = await asyncio.gather(*(self._file(path) for path in approved))
         digests = dict(zip(approved, found, strict=True))
         hashes = {each["path"]: each["sha256"] for each in state.artifacts}
-        lost = [path for path, own in digests.items() if not own]
         changed = [path for path, own in digests.items() if own and own != hashes.get(path)]
-        kept = bool(changed) and await self._is_kept(changed)
-        restored = lost if kept else [*lost, *changed]
-        await asyncio.gather(*(self.ctx.write(path, approved[path]) for path in restored))
-        if not kept:
-            return {}
-        # The record says what is delivered, also where a human kept a change that nobody reviewed.
-        artifacts = [
-            {**each, "sha256": digests.get(each["path"]) or each["sha256"]}
-            for each in state.artifacts
-        ]
-        return {"artifacts": artifacts, "kept_changes": changed}
-
-    async def _is_kept(self, changed: list[str]) -> bool:
-        """Asks what counts: the files as they are, or as they were approved."""
-        question = Choice(
-            f"Changed since it was approved: {', '.join(changed)}. Nobody has reviewed the change. "
-            "Deliver the approved version, or the files as they are now?",
-            options=[
-                Option("restore", description="write the approved version again"),
-                Option("keep", description="complete the session with the changed files"),
-            ],
-        )
-        answer = await self.ctx.wait(question, key="changed-code")
-        return bool(answer.value == "keep")
+        if changed:
+            # Nobody has reviewed the change, and overwriting it would lose it.
+            raise UnusableResponse(
+                f"changed since it was approved: {', '.join(changed)}. Delete these files to have "
+                "the approved version written again, or have the code revised"
+            )
+        lost = [path for path, own in digests.items() if not own]
+        await asyncio.gather(*(self.ctx.write(path, approved[path]) for path in lost))
 
     async def _file(self, path: str) -> str:
         """Returns the digest of a file; empty if there is none."""
@@ -463,37 +444,24 @@ def check_writes(writes: Sequence[WriteOp]) -> dict[str, str]:
     if not writes:
         raise ValueError("the response contains no file")
     texts: dict[str, str] = {}
-    taken = _TakenNames()
+    paths: list[str] = []
     problems: list[str] = []
     for write in writes:
         try:
             path = check_artifact_path(write.path)
-            taken.add(path)
         except ValueError as error:
             problems.append(str(error))
         else:
             texts[path] = write.content
+            paths.append(path)
+    # Two names that differ only in case are one file on many systems, where the second would
+    # overwrite the first. Sorted, a file stands right before what would be in it as a folder.
+    folded = sorted((f"{fold_name(path)}/", path) for path in paths)
+    problems += [
+        f"the files {one!r} and {other!r} cannot both be written"
+        for (first, one), (second, other) in pairwise(folded)
+        if second.startswith(first)
+    ]
     if problems:
         raise ValueError("; ".join(problems))
     return texts
-
-
-class _TakenNames:
-    """The files of a plan and their folders, as systems without case compare them."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, str] = {}
-        self._folders: dict[str, str] = {}
-
-    def add(self, path: str) -> None:
-        """Adds a file; raises `ValueError` if it is one already, or a file and a folder."""
-        # Two names that differ only in case are one file on many systems, where the second would
-        # overwrite the first.
-        name = fold_name(path)
-        folders = [name[:end] for end, character in enumerate(name) if character == "/"]
-        clashes = (self._files.get(folder) for folder in folders)
-        clash = self._files.get(name) or self._folders.get(name) or next(filter(None, clashes), "")
-        if clash:
-            raise ValueError(f"the files {clash!r} and {path!r} cannot both be written")
-        self._files[name] = path
-        self._folders.update(dict.fromkeys(folders, path))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from signoff.core.errors import Problem
 from signoff.documents.sections import Section
 from signoff.profiles.factories import AGENT_ALIASES
-from signoff.profiles.session import MANUAL, ROLES, StageRules, position_of, step_id
+from signoff.profiles.session import MANUAL, StageRules, position_of, step_id
 from signoff.profiles.transitions import TransitionTable, WorkflowPhase, WorkflowStage
 
 SECTION = "profiles"
@@ -160,28 +159,7 @@ class ProfilesSection(Section):
         rules = replace(rules, **own.model_dump(exclude_none=True))
         return replace(rules, approver=agent_name(rules.approver))
 
-    def unknown_names(
-        self, providers: Collection[str], approvers: Collection[str]
-    ) -> Iterator[Problem]:
-        """Yields a problem for every provider and approver that is not among the known ones."""
-        for role in (*ROLES.values(), "default"):
-            yield from _unknown(
-                f"providers.{role}", "provider", getattr(self.providers, role), providers
-            )
-        gates = self.approval
-        for name in ("default_approver", "default_prompt_approver"):
-            yield from _unknown(f"approval.{name}", "approver", getattr(gates, name), approvers)
-        for stage in STAGES:
-            own = getattr(gates.stages, _field(stage)).approver
-            yield from _unknown(f"approval.stages.{stage}", "approver", own, approvers)
-
 
 def agent_name(name: str) -> str:
     """Returns the name under which an agent or provider is known here."""
     return AGENT_ALIASES.get(name, name)
-
-
-def _unknown(where: str, kind: str, name: str | None, known: Collection[str]) -> Iterator[Problem]:
-    if name is not None and agent_name(name) not in known:
-        valid = ", ".join(sorted(known))
-        yield Problem(f"{SECTION}.{where}", f"unknown {kind} {name!r}", f"valid: {valid}")

@@ -19,7 +19,6 @@ on each other.
     JPA-001: "C: Every entity has a key."
 
 The id of a rule is a prefix and a number. Its text begins with how much it matters: C, M or m.
-Rules may be in groups, `naming: {JPA-002: "M: ..."}`, whose names the bundle has as headings.
 The configuration selects rules by their files and by the prefixes of their ids. Neither is
 needed: no files means all files, no prefixes means all rules of the files.
 """
@@ -31,8 +30,6 @@ import re
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -251,16 +248,8 @@ class YamlRulesStandards(FolderStandards[YamlRulesConfig]):
         return super()._problem(config)
 
 
-@dataclass(frozen=True)
-class StandardsRule:
-    """One rule, and the group of its file that it is in; empty for none."""
-
-    text: str
-    group: str = ""
-
-
-Rules = Mapping[str, StandardsRule]
-"""Rules by their ids, in the order of their file."""
+Rules = Mapping[str, str]
+"""The texts of rules by their ids, in the order of their file."""
 
 
 def _read_rules(texts: Mapping[str, str]) -> dict[str, Rules]:
@@ -276,30 +265,17 @@ def _rules_of(name: str, text: str, problems: list[Problem]) -> Rules:
     document = read_mapping(text, name, problems, "rules")
     if document is None:
         return {}
-    rules: dict[str, StandardsRule] = {}
-    for path, value in _stated(document.content):
-        *group, key = path
-        problem = _problem_with(path, value, document)
-        if key in rules:
-            problem = Problem(document.at(path), f"{key} is in two groups", "remove one")
-        if problem:
+    rules: dict[str, str] = {}
+    for key, value in document.content.items():
+        if problem := _problem_with(key, value, document):
             problems.append(problem)
         else:
-            rules[key] = StandardsRule(" ".join(value.split()), "".join(group))
+            rules[key] = " ".join(value.split())
     return rules
 
 
-def _stated(content: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yields each rule of a file with its path: its id, or its group and its id."""
-    for key, value in content.items():
-        if isinstance(value, dict) and not _ID.fullmatch(key):
-            yield from (((key, rule), text) for rule, text in value.items())
-        else:
-            yield (key,), value
-
-
-def _problem_with(path: tuple[str, ...], value: Any, document: Document) -> Problem | None:
-    where, key = document.at(path), str(path[-1])
+def _problem_with(key: str, value: Any, document: Document) -> Problem | None:
+    where = document.at((key,))
     if not _ID.fullmatch(key):
         return Problem(where, f"{key!r:.60} is not the id of a rule", "write it like JPA-001")
     if not isinstance(value, str) or not _TEXT.fullmatch(value.strip()):
@@ -333,15 +309,7 @@ def _selected(rules: Mapping[str, Rules], prefixes: Sequence[str]) -> Iterator[t
             rule for rule in new if not prefixes or any(_has_prefix(rule, p) for p in prefixes)
         ]
         if wanted:
-            yield name, "\n".join(_lines({rule: texts[rule] for rule in wanted}))
-
-
-def _lines(rules: Rules) -> Iterator[str]:
-    """Yields the rules as lines; each group begins with its name."""
-    for group, members in groupby(rules, lambda rule: rules[rule].group):
-        if group:
-            yield f"\n{group}:"
-        yield from (f"{rule} {rules[rule].text}" for rule in members)
+            yield name, "\n".join(f"{rule} {texts[rule]}" for rule in wanted)
 
 
 def _has_prefix(rule: str, prefix: str) -> bool:

@@ -161,9 +161,7 @@ def _pending_action(phase: WorkflowPhase, stage: WorkflowStage | None) -> str | 
 
 
 def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
-    own = {
-        name: state[name] for name in ("verdict", "overrides", "kept_changes") if state.get(name)
-    }
+    own = {name: state[name] for name in ("verdict", "overrides") if state.get(name)}
     return {**source.get("metadata", {}), **own}
 
 

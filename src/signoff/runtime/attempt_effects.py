@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core.checked import Checked, CheckedCall
-from signoff.core.context import Chance, FanOutCall, StepContext
+from signoff.core.context import FanOutCall, StepContext
 from signoff.core.digest import digest, line_digest
 from signoff.core.effects import Effect, EffectId, EffectKind, Reply, effect_key
 from signoff.core.errors import AgentBadOutput
@@ -177,7 +177,7 @@ class AttemptEffects:
             raise ParkedUntil(Sleeping(until), until)
         self._journal.record(ev.EffectFinished(identity))
 
-    def random(self, ctx: StepContext) -> Chance:
+    def random(self, ctx: StepContext) -> random.Random:
         """Returns a random number generator that yields the same on every replay."""
         # Nothing is recorded: the seed follows from the run and from where the request is made.
         identity = self._identify(effect_key(ctx.scope, "random"))

@@ -18,26 +18,23 @@ FREE = Usage(tokens_in=0, tokens_out=0, usd=0.0)
 _COST_NOTHING = (errors.AgentQuota, errors.AgentAuth, errors.AgentBadRequest)
 """Refused before any work was done."""
 
-_WHO = ("agent", "model")
-
 EFFECT_ERRORS = (errors.AgentError, errors.CommandFailed, errors.UnreadableFile)
 """What a performer may raise; anything else is a bug and stops the run."""
+
+
+_CARRIED = ("agent", "model", "answer", "partial", "available")
+"""What errors carry besides their message, as far as the journal stores it as it is."""
 
 
 def error_to_json(error: errors.SignoffError) -> dict[str, Any]:
     """Returns an error as the journal stores it."""
     data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    data |= {name: value for name in _CARRIED if (value := getattr(error, name, None))}
     if isinstance(error, errors.AgentQuota) and error.until is not None:
         data["until"] = error.until.timestamp()
-    if isinstance(error, errors.AgentError):
-        data |= {name: value for name in _WHO if (value := getattr(error, name))}
-    if isinstance(error, errors.AgentBadOutput):
-        texts = {"answer": error.answer, "partial": error.partial}
-        data |= {name: text for name, text in texts.items() if text}
+    if isinstance(error, errors.AgentBadOutput) and len(error.problems) > 1:
         # The prompt of the retry contains them, so a replay needs exactly these.
-        data |= {"problems": list(error.problems)} if len(error.problems) > 1 else {}
-    if isinstance(error, errors.ModelMissing):
-        data["available"] = list(error.available)
+        data["problems"] = list(error.problems)
     if error.remedies:
         data["remedies"] = [each.to_json() for each in error.remedies]
     return data
@@ -45,27 +42,19 @@ def error_to_json(error: errors.SignoffError) -> dict[str, Any]:
 
 def error_from_json(data: dict[str, Any]) -> errors.SignoffError:
     """Returns the error to raise when a recorded failure is replayed."""
-    error = _raised_again(data)
-    if isinstance(error, errors.AgentError):
-        error.agent, error.model = (str(data.get(name, "")) for name in _WHO)
+    kind = getattr(errors, str(data.get("type")), None)
+    if not (isinstance(kind, type) and issubclass(kind, EFFECT_ERRORS)):
+        kind = errors.AgentError
+    error: errors.SignoffError = kind(str(data.get("message", "")))
+    vars(error).update({name: data[name] for name in _CARRIED if name in data})
+    if isinstance(error, errors.ModelMissing):
+        error.available = tuple(error.available)
+    if isinstance(error, errors.AgentQuota) and data.get("until") is not None:
+        error.until = datetime.fromtimestamp(data["until"], UTC)
+    if isinstance(error, errors.AgentBadOutput):
+        error.problems = tuple(data.get("problems", error.problems))
     error.remedies = tuple(Remedy.from_json(each) for each in data.get("remedies", ()))
     return error
-
-
-def _raised_again(data: dict[str, Any]) -> errors.SignoffError:
-    kind = getattr(errors, str(data.get("type")), None)
-    message = str(data.get("message", ""))
-    if kind is errors.AgentQuota and data.get("until") is not None:
-        return errors.AgentQuota(message, until=datetime.fromtimestamp(data["until"], UTC))
-    if kind is errors.AgentBadOutput:
-        answer, partial = (str(data.get(name, "")) for name in ("answer", "partial"))
-        problems = data.get("problems", ())
-        return errors.AgentBadOutput(message, *problems, answer=answer, partial=partial)
-    if kind is errors.ModelMissing:
-        return errors.ModelMissing(message, available=data.get("available", ()))
-    if isinstance(kind, type) and issubclass(kind, EFFECT_ERRORS):
-        return kind(message)
-    return errors.AgentError(message)
 
 
 def with_usage(error: E, usage: Usage | None) -> E:

@@ -34,15 +34,7 @@ from signoff.core.run_state import EffectRecord, RunState
 from signoff.core.spend import Limits, Spend, Usage, reached
 from signoff.core.stop_reason import BudgetReached, QuotaExhausted
 from signoff.core.workflow import Workflow
-from signoff.runtime.effect_errors import (
-    EFFECT_ERRORS,
-    FREE,
-    error_from_json,
-    error_info,
-    error_to_json,
-    usage_of,
-    with_usage,
-)
+from signoff.runtime import effect_errors
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import Performers, reply_of
 from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
@@ -274,7 +266,7 @@ class EffectRunner:
                 chance = random.random()  # noqa: S311  # jitter
                 pause = backoff.pause(call.attempt, chance, error.after)
                 self._services.notify(Retrying(self._journal.name, call.id, str(error), pause))
-            except EFFECT_ERRORS as error:
+            except effect_errors.EFFECT_ERRORS as error:
                 raise self.record_failure(call, error) from error
             finally:
                 if call.effect.kind is EffectKind.ASK:
@@ -310,7 +302,8 @@ class EffectRunner:
             # We stopped it ourselves, so it is not in doubt. What the agent has charged until
             # then is unknown, unless the request was never sent: then it is free.
             if (call.effect.kind is EffectKind.ASK or not sent) and self._journal.error is None:
-                self.record_failure(call, with_usage(errors.AgentStopped(), None if sent else FREE))
+                cost = None if sent else effect_errors.FREE
+                self.record_failure(call, effect_errors.with_usage(errors.AgentStopped(), cost))
             raise
         self._end(call, usage, reply)
         if call.effect.kind is EffectKind.ASK:
@@ -400,9 +393,11 @@ class EffectRunner:
         If it were charged when the retry starts, it would be missing from the totals during the
         pause, and for good if the limit is reached in the meantime and no retry starts.
         """
-        usage = usage_of(error)
+        usage = effect_errors.usage_of(error)
         cost = usage.to_json() if usage is not None else None
-        self._journal.record(ev.EffectAttemptFailed(call.id, error_to_json(error), cost))
+        self._journal.record(
+            ev.EffectAttemptFailed(call.id, effect_errors.error_to_json(error), cost)
+        )
         self._note_failure_cost(call, usage)
 
     def record_failure(self, call: EffectCall, error: errors.SignoffError) -> BaseException:
@@ -410,14 +405,14 @@ class EffectRunner:
         if isinstance(error, errors.AgentError):
             error.agent = error.agent or call.agent
             error.model = error.model or call.effect.payload.get("model") or ""
-        usage = usage_of(error)
-        self._end(call, usage, error=error_to_json(error))
+        usage = effect_errors.usage_of(error)
+        self._end(call, usage, error=effect_errors.error_to_json(error))
         self._note_failure_cost(call, usage)
         if not isinstance(error, errors.AgentQuota):
             return error
         pause = self._services.clock.now() + QUOTA_PAUSE_SECONDS
         until = error.until.timestamp() if error.until else pause
-        return ParkedUntil(QuotaExhausted(error_info(error), until), until)
+        return ParkedUntil(QuotaExhausted(effect_errors.error_info(error), until), until)
 
     def _note_failure_cost(self, call: EffectCall, usage: Usage | None) -> None:
         if call.effect.kind is not EffectKind.ASK:
@@ -523,7 +518,9 @@ def _use_late(runner: EffectRunner, call: EffectCall, late: dict[str, Any]) -> A
     """Records a reply or an error that the previous runner could not record."""
     usage = Usage(**late["usage"]) if late["usage"] is not None else None
     if late["error"] is not None:
-        raise runner.record_failure(call, with_usage(error_from_json(late["error"]), usage))
+        raise runner.record_failure(
+            call, effect_errors.with_usage(effect_errors.error_from_json(late["error"]), usage)
+        )
     return runner.record_reply(call, late["reply"], usage)
 
 

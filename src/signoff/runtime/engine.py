@@ -26,20 +26,20 @@ from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
+from signoff.runtime import ports
 from signoff.runtime import store_port as port
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import check_prices
 from signoff.runtime.environment import Secrets
 from signoff.runtime.error_text import describe_error
-from signoff.runtime.journal import GroupWriter, RunJournal, unchanged
+from signoff.runtime.journal import GroupWriter, RunJournal
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import checked_name, current_folder, fresh_name
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
 from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
-from signoff.runtime.services import AgentGate, AgentLimits, Backoff, EngineServices
+from signoff.runtime.services import AgentGate, Backoff, EngineServices
 from signoff.runtime.store_port import folded_state
 
 # Changes to a run that its user requests when it continues.
@@ -106,11 +106,11 @@ class Engine:
         self,
         store: port.Store,
         *,
-        agents: Mapping[str, Agent] = NO_AGENTS,
-        clock: Clock | None = None,
-        observers: Sequence[Observer] = (),
-        files: FilePort | None = None,
-        agent_limits: Mapping[str, AgentLimits] | None = None,
+        agents: Mapping[str, ports.Agent] = ports.NO_AGENTS,
+        clock: ports.Clock | None = None,
+        observers: Sequence[ports.Observer] = (),
+        files: ports.FilePort | None = None,
+        agent_limits: Mapping[str, ports.AgentLimits] | None = None,
         limits: Limits | None = None,
         roles: Mapping[str, str] | None = None,
         default_roles: Mapping[str, str] | None = None,
@@ -120,7 +120,7 @@ class Engine:
         presence: bool = False,
     ) -> None:
         self._store = store
-        self._clock = clock or SystemClock()
+        self._clock = clock or ports.SystemClock()
         self._limits = limits or Limits()
         gates = {n: AgentGate(each, self._clock) for n, each in (agent_limits or {}).items()}
         self._owner = this_process()
@@ -222,13 +222,12 @@ class Engine:
         `switch` maps agents to those that answer in their place from here on; `params` corrects
         parameters that no finished step has used. `token` is the attempt of a dispatcher.
         """
-        stored = self._store.load(name)
-        row = stored.row
+        row = self._store.row(name)
         self.store_late_replies(row)
         if row.status in FINAL:
-            return self._result(name, folded_state(stored, self._store.blob))
+            return self._result(name, self._stored_state(name))
         changes = RunChanges(limits, adopt, switch or {}, params or {})
-        journal = self._take_changed(stored, workflow, changes, token)
+        journal = self._take_changed(row, workflow, changes, token)
         if journal.state.status in FINAL:
             # Another process finished it after we read the row and before we took the lease.
             return self._result(name, journal.state)
@@ -240,9 +239,9 @@ class Engine:
 
     async def change(self, name: str, workflow: Workflow, changes: RunChanges) -> None:
         """Records how a run is to continue, without driving it."""
-        stored = self._store.load(name)
-        journal = self._take_changed(stored, workflow, changes)
-        record_changes(self._store, journal, stored.row, workflow, changes)
+        row = self._store.row(name)
+        journal = self._take_changed(row, workflow, changes)
+        record_changes(self._store, journal, row, workflow, changes)
         journal.release()
         await journal.durable()
 
@@ -320,7 +319,7 @@ class Engine:
 
     def _take_changed(
         self,
-        stored: port.StoredRun,
+        row: port.RunRow,
         workflow: Workflow,
         changes: RunChanges,
         token: port.DispatchToken | None = None,
@@ -329,14 +328,13 @@ class Engine:
 
         Wrong options are refused before the run is taken: a mistake must not touch it.
         """
-        name = stored.row.name
-        if name in self._tasks:
-            raise errors.RunBusy(f"run {name!r} is already being driven by this process")
-        check_definition(stored.row, workflow, adopt=changes.adopt)
+        if row.name in self._tasks:
+            raise errors.RunBusy(f"run {row.name!r} is already being driven by this process")
+        check_definition(row, workflow, adopt=changes.adopt)
         if changes.params:
-            workflow.correct(changes.params, folded_state(stored, self._store.blob))
+            workflow.correct(changes.params, self._stored_state(row.name))
         check_switch(self._services_for(workflow), changes.switch)
-        return self._take(stored.row, token, stored)
+        return self._take(row, token)
 
     # Driving
 
@@ -366,29 +364,24 @@ class Engine:
                 return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
 
-    def _take(
-        self,
-        row: port.RunRow,
-        token: port.DispatchToken | None = None,
-        loaded: port.StoredRun | None = None,
-    ) -> RunJournal:
+    def _take(self, row: port.RunRow, token: port.DispatchToken | None = None) -> RunJournal:
         # From here on the store refuses commits of the previous owner, which have a lower fence.
+        # Only what is loaded now counts: that owner could write until this moment.
         fence = self._store.take(row.id, self._owner, is_alive, token=token)
         self._heartbeat.start(announce=False)
         journal = self._journal(row.name)
-        # What was loaded before taking the lease counts only if no other process has written since.
-        stored = (
-            self._store.load(row.name) if loaded is None else unchanged(self._store, loaded, fence)
-        )
-        journal.continue_from(stored, fence, self._store.blob)
+        journal.continue_from(self._store.load(row.name), fence, self._store.blob)
         return journal
+
+    def _stored_state(self, name: str) -> RunState:
+        return folded_state(self._store.load(name), self._store.blob)
 
     def _journal(self, name: str, new: port.NewRun | None = None) -> RunJournal:
         secrets = self._services.performers.secrets
         journal = RunJournal(name, self._writer, self._clock, secrets, new)
         if self._services.observers:
             notify = self._services.notify
-            journal.notify = lambda seq, events: notify(Recorded(name, events, seq))
+            journal.notify = lambda seq, events: notify(ports.Recorded(name, events, seq))
         return journal
 
     def _live_items(self, name: str) -> dict[str, port.InboxItem]:

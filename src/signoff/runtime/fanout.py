@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core import transitions as rules
-from signoff.core.checked import Checked, CheckedCall, Otherwise
+from signoff.core.checked import Checked, CheckedCall, Otherwise, corrected
 from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
-from signoff.core.correction import corrected
 from signoff.core.digest import digest
 from signoff.core.effects import EffectId, EffectKind, Reply
 from signoff.core.fold import answers_in, item_scope
@@ -41,29 +40,6 @@ if TYPE_CHECKING:
 
 FELL_SHORT = (errors.StepFailed, errors.AgentBadOutput, errors.AgentTimeout)
 """Errors about content: an attempt that knows the reason may do better."""
-
-
-@dataclass
-class _Turn:
-    """When an item may start: at once, or after the first item of its cache group."""
-
-    leader: asyncio.Event | None = None
-    """Set when the leader's agent begins to answer; None if the item need not wait."""
-    answering: asyncio.Event | None = None
-    """What this item sets for the others; None if none waits for it."""
-
-    async def wait(self) -> None:
-        """Returns when the item may start."""
-        if self.leader is not None:
-            await self.leader.wait()
-
-    def release(self) -> None:
-        """Lets the others start."""
-        if self.answering is not None:
-            self.answering.set()
-
-
-_AT_ONCE = _Turn()
 
 
 @dataclass
@@ -137,15 +113,6 @@ class FanOut:
         error = {"type": errors.ItemsFailed.__name__, "failures": by_index}
         self.journal.record(ev.EffectFinished(self.identity, error=error))
 
-    def _turn(self, group: str | None) -> _Turn:
-        """Returns when an item may start: the first one of a group that comes here goes ahead."""
-        if group is None:
-            return _AT_ONCE
-        if group in self._leaders:
-            return _Turn(leader=self._leaders[group])
-        self._leaders[group] = asyncio.Event()
-        return _Turn(answering=self._leaders[group])
-
     async def _item(
         self,
         index: int,
@@ -161,20 +128,27 @@ class FanOut:
             return self._failure(self._failed[str(index)], index, scope)
         if scope in self._blocked:
             return WaitingForAnswer(AnswerPending(), self._blocked[scope])
-        # Only items that run can lead: the ones above have nothing left to send.
-        turn = self._turn(group)
+        # The first item of a group that comes here goes ahead. Only items that run can lead: the
+        # ones above have nothing left to send.
+        own = None
+        if group is not None and group not in self._leaders:
+            self._leaders[group] = own = asyncio.Event()
         try:
-            # Waiting holds no slot: the item that is waited for may need it.
-            await turn.wait()
+            if group is not None and own is None:
+                # Waiting holds no slot: the item that is waited for may need it.
+                await self._leaders[group].wait()
             async with slots:
-                return await self._attempts(index, scope, item, turn)
+                return await self._attempts(index, scope, item, own)
         except Suspension as suspension:
             return suspension
         finally:
             # However the leader ends, the others must not wait any longer.
-            turn.release()
+            _let_others_start(own)
 
-    async def _attempts(self, index: int, scope: str, item: Any, turn: _Turn) -> Any:
+    async def _attempts(
+        self, index: int, scope: str, item: Any, answering: asyncio.Event | None
+    ) -> Any:
+        """Tries an item until it has ended; `answering` is set when its agent begins to answer."""
         state = self.journal.state
         if self._used(scope) > self.fan.retries:
             # It had used its retries before the run stopped because of another item.
@@ -187,8 +161,8 @@ class FanOut:
             answers = answers_in(state, item_scope(scope, attempt - 1)) if earlier else {}
             in_scope, number = item_scope(scope, attempt), self.fan.tried + attempt
             ctx = self.ctx.in_item(in_scope, number, feedback, answers)
-            if turn.answering is not None:
-                self.effects.when_answering(ctx.scope, turn.release)
+            if answering is not None:
+                self.effects.when_answering(ctx.scope, answering.set)
             try:
                 result = await awaited(self.fan.handler(ctx, item))
                 self.effects.check_awaited(ctx.scope, ctx.step_id)
@@ -199,7 +173,7 @@ class FanOut:
                     raise
                 if isinstance(error, errors.OperatorError | errors.AuthorError):
                     self._final_errors.append(error)
-                turn.release()
+                _let_others_start(answering)
                 problem, fresh = _error_text(error), isinstance(error, FELL_SHORT)
                 self.journal.record(ev.ItemFailed(scope, problem, fresh))
                 position = rules.RequestPosition(self._used(scope), self.fan.retries)
@@ -232,6 +206,11 @@ class FanOut:
                 "stored; return text, numbers, lists or dicts (of a reply, its .text or .value)"
             ) from error
         return thaw(freeze(result))
+
+
+def _let_others_start(answering: asyncio.Event | None) -> None:
+    if answering is not None:
+        answering.set()
 
 
 def _error_text(error: BaseException) -> str:

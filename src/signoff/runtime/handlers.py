@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
@@ -12,6 +13,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -355,8 +357,54 @@ async def on_thread(call: Callable[[], T]) -> T:
     # would make the hand-over cost half as much again.
     done: asyncio.Future[T] = loop.create_future()
     report = partial(_report, loop, done, partial(copy_context().run, call))
-    threading.Thread(target=report, name="signoff-call", daemon=True).start()
+    in_idle_thread(report)
     return await done
+
+
+IDLE_SECONDS = 5.0
+"""How long a thread waits for another call before it ends."""
+
+_Calls = SimpleQueue[Callable[[], None]]
+_idle: dict[int, list[_Calls]] = {}
+"""The threads that have nothing to do, each by the queue of its calls, of each process: a forked
+one has none of them."""
+
+
+def in_idle_thread(call: Callable[[], None]) -> None:
+    """Starts a call, which must not raise, in a thread that has nothing to do, or in a new one.
+
+    Starting a thread takes longer than most calls: without this, a step with a database takes
+    twice as long.
+    """
+    idle = _idle.setdefault(os.getpid(), [])
+    try:
+        calls = idle.pop()
+    except IndexError:
+        calls = SimpleQueue()
+        serve = partial(_serve, idle, calls)
+        threading.Thread(target=serve, name="signoff-call", daemon=True).start()
+    calls.put(call)
+
+
+def _serve(idle: list[_Calls], calls: _Calls) -> None:
+    """Makes calls one after the other, until there is none for a while."""
+    while True:
+        try:
+            calls.get(timeout=IDLE_SECONDS)()
+        except Empty:
+            # A thread that was taken this moment has a call on its way.
+            if _removed(idle, calls):
+                return
+        else:
+            idle.append(calls)
+
+
+def _removed(idle: list[_Calls], calls: _Calls) -> bool:
+    try:
+        idle.remove(calls)
+    except ValueError:
+        return False
+    return True
 
 
 def _report(

@@ -256,18 +256,6 @@ class RunJournal:
         return own
 
 
-def unchanged(store: port.Store, loaded: port.StoredRun, fence: int) -> port.StoredRun:
-    """Returns a run that was loaded before it was taken; loads it again if it has changed since.
-
-    A run without an owner does not change until it is taken, and its new fence shows whether only
-    we took it. The last owner of any other run could write until we did.
-    """
-    row = loaded.row
-    if row.owner is None and fence == row.fence + 1:
-        return loaded
-    return loaded if store.row(row.name).head == row.head else store.load(row.name)
-
-
 # Group commit: all events of one tick of the event loop share one transaction.
 #
 # A durable commit waits for the disk, which takes about as long for one event as for a thousand.

@@ -23,34 +23,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from signoff.core import effects as fx
 from signoff.core import errors
 from signoff.core.digest import text_digest
-from signoff.core.effects import (
-    AgentRequest,
-    CommandResult,
-    Effect,
-    EffectKind,
-    FileRead,
-    Reply,
-    Written,
-)
 from signoff.core.errors import AgentBadOutput, UnsafePath
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
-from signoff.documents.regular_files import (
-    create_private,
-    make_private_folders,
-    read_regular,
-    translate_write_errors,
-)
+from signoff.documents import regular_files
 from signoff.runtime import ports
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.error_text import describe_error
+from signoff.runtime.owner import scratch_folder
 from signoff.runtime.paths import check_path, path_from, read_text, safe_path
 from signoff.runtime.process import call_mark, run_process
 from signoff.runtime.project_files import conflict_text, replace_files
-from signoff.runtime.scratch import scratch_folder
 
 # Lets an agent work on a copy: texts are written to a new folder and read back from it.
 #
@@ -63,7 +50,7 @@ LARGEST_BYTES = 64_000_000
 """A file that grew beyond this is an error, not an edit."""
 
 
-async def ask_on_copy(agent: ports.Agent, request: AgentRequest, call: ports.Call) -> Reply:
+async def ask_on_copy(agent: ports.Agent, request: fx.AgentRequest, call: ports.Call) -> fx.Reply:
     """Asks an agent that works on copies of some texts, and returns them with its reply."""
     with scratch_folder() as folder:
         _lay_out(folder, request.files)
@@ -81,9 +68,9 @@ async def ask_on_copy(agent: ports.Agent, request: AgentRequest, call: ports.Cal
 def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         path = safe_path(folder, name)
-        with translate_write_errors(path):
-            make_private_folders(path.parent)
-            with os.fdopen(create_private(path), "wb") as file:
+        with regular_files.translate_write_errors(path):
+            regular_files.make_private_folders(path.parent)
+            with os.fdopen(regular_files.create_private(path), "wb") as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
 
 
@@ -110,7 +97,7 @@ def _read(folder: Path, name: str) -> bytes | None:
         # It had no link in it when it was created, so it has been replaced, or a folder above it.
         if folder.resolve() != folder:
             raise AgentBadOutput("the agent replaced the folder of its working copy")
-        return read_regular(safe_path(folder, name), LARGEST_BYTES)
+        return regular_files.read_regular(safe_path(folder, name), LARGEST_BYTES)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except UnsafePath as error:
@@ -122,22 +109,22 @@ def _read(folder: Path, name: str) -> bytes | None:
 
 Performed = tuple[dict[str, Any], Usage | None]
 
-_REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
-    EffectKind.COMMAND: CommandResult,
-    EffectKind.WRITE: Written,
-    EffectKind.READ: lambda **file: FileRead(**file) if file else None,
-    EffectKind.WAIT: Answer,
+_REPLY_TYPES: dict[fx.EffectKind, Callable[..., Any]] = {
+    fx.EffectKind.COMMAND: fx.CommandResult,
+    fx.EffectKind.WRITE: fx.Written,
+    fx.EffectKind.READ: lambda **file: fx.FileRead(**file) if file else None,
+    fx.EffectKind.WAIT: Answer,
 }
 
 
-def _text_answer(effect: Effect, error: errors.SignoffError) -> Reply:
+def _text_answer(effect: fx.Effect, error: errors.SignoffError) -> fx.Reply:
     """Returns an answer that ignores signoff's own schema as text; raises any other error.
 
     The code that declares the schema reads text as well, so such an answer is not a failure.
     """
     if not (effect.own_schema and isinstance(error, errors.AgentBadOutput) and error.answer):
         raise error
-    return Reply(error.answer, usage=usage_of(error), agent=error.agent or None)
+    return fx.Reply(error.answer, usage=usage_of(error), agent=error.agent or None)
 
 
 @dataclass(frozen=True)
@@ -154,7 +141,7 @@ class Performers:
     secrets: Secrets
     """Values that are removed from replies, output and errors."""
 
-    async def perform(self, effect: Effect, call: ports.Call) -> Performed:
+    async def perform(self, effect: fx.Effect, call: ports.Call) -> Performed:
         """Performs an effect; raises `AgentError` or `CommandFailed`. Known secrets are hidden."""
         stream = HidingStream(self.secrets, call.emit)
         try:
@@ -190,26 +177,26 @@ class Performers:
                 return name, variable
         return "", ""
 
-    def check(self, effect: Effect) -> None:
+    def check(self, effect: fx.Effect) -> None:
         """Raises before anything is recorded when an effect can never be performed here."""
         self._check_secrets(effect)
-        if effect.kind is EffectKind.ASK:
+        if effect.kind is fx.EffectKind.ASK:
             self.agent(effect.payload["agent"])
             for name in effect.payload.get("files", ()):
                 check_path(name)
-        if effect.kind in (EffectKind.WRITE, EffectKind.READ) and self.files is None:
+        if effect.kind in (fx.EffectKind.WRITE, fx.EffectKind.READ) and self.files is None:
             verb = effect.kind.value
             raise errors.UsageError(f"this engine cannot {verb} files; create it with files=...")
 
-    def _check_secrets(self, effect: Effect) -> None:
+    def _check_secrets(self, effect: fx.Effect) -> None:
         """Refuses to store a request with a secret in it, or to send one to an agent."""
         if not self.secrets.name_in(effect.payload):
             return
         payload = {**effect.payload.get("files", {}), **effect.payload}
-        if effect.kind is EffectKind.WRITE:
+        if effect.kind is fx.EffectKind.WRITE:
             payload = {payload["path"]: payload["text"]}
         where, variable = self._secret_in(payload)
-        hint = "; pass it on with pass_env=" if effect.kind is EffectKind.COMMAND else ""
+        hint = "; pass it on with pass_env=" if effect.kind is fx.EffectKind.COMMAND else ""
         raise errors.UsageError(
             f"{effect.kind.value} {effect.key!r}: {where or effect.key} contains the value of "
             f"{variable or 'a variable'}, which would be stored; take it out{hint}"
@@ -247,7 +234,7 @@ class Performers:
             raise errors.UnknownName("agent", name, [*self.agents, *self.roles])
         return agent
 
-    async def _ask(self, effect: Effect, call: ports.Call) -> Performed:
+    async def _ask(self, effect: fx.Effect, call: ports.Call) -> Performed:
         payload = dict(effect.payload)
         name = payload.pop("agent")
         if payload.get("workspace") is not None:
@@ -257,7 +244,7 @@ class Performers:
             call = call._replace(directory=str(self.files.folder(call.run)))
         try:
             can = ports.capabilities_of(agent)
-            asked = AgentRequest(**payload, stated=effect.stated)
+            asked = fx.AgentRequest(**payload, stated=effect.stated)
             request = asked.held(json_schema=can.json_schema)
             if effect.timeout is None:
                 reply = await self._reply(agent, request, call)
@@ -268,7 +255,7 @@ class Performers:
         except Exception as error:
             # A bug of the agent, which must not look like an error of the handler.
             raise errors.AgentError(f"agent {name!r} failed: {describe_error(error)}") from error
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, fx.Reply):
             kind = type(reply).__name__
             raise errors.AgentError(
                 f"agent {name!r} answered with a {kind}; its ask() returns a Reply"
@@ -279,15 +266,15 @@ class Performers:
         return reply.to_json(), reply.usage
 
     def _reply(
-        self, agent: ports.Agent, request: AgentRequest, call: ports.Call
-    ) -> Awaitable[Reply]:
+        self, agent: ports.Agent, request: fx.AgentRequest, call: ports.Call
+    ) -> Awaitable[fx.Reply]:
         if not request.files:
             return agent.ask(request, call)
         return ask_on_copy(agent, request, call)
 
     async def _reply_in_time(
-        self, agent: ports.Agent, request: AgentRequest, call: ports.Call, seconds: float
-    ) -> Reply:
+        self, agent: ports.Agent, request: fx.AgentRequest, call: ports.Call, seconds: float
+    ) -> fx.Reply:
         # Agents may time out by themselves, and only our own clock means `AgentTimeout`.
         clock = asyncio.timeout(seconds)
         call = call._replace(slot=partial(_untimed, call.slot, clock, seconds))
@@ -299,7 +286,7 @@ class Performers:
                 raise errors.AgentTransient(f"the agent timed out by itself: {error}") from error
             raise errors.AgentTimeout(f"no answer within {seconds:g} seconds") from None
 
-    async def _command(self, effect: Effect, call: ports.Call) -> Performed:
+    async def _command(self, effect: fx.Effect, call: ports.Call) -> Performed:
         payload = effect.payload
         pass_env = [*self.pass_env, *payload.get("pass_env", ())]
         result = await run_process(
@@ -314,13 +301,13 @@ class Performers:
         )
         return asdict(result), None
 
-    async def _write(self, effect: Effect, call: ports.Call) -> Performed:
+    async def _write(self, effect: fx.Effect, call: ports.Call) -> Performed:
         path, text = effect.payload["path"], effect.payload["text"]
         if self.files is not None:
             self.files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
 
-    async def _replace(self, effect: Effect, _call: ports.Call) -> Performed:
+    async def _replace(self, effect: fx.Effect, _call: ports.Call) -> Performed:
         payload = effect.payload
         reply = replace_files(Path(payload["root"]), payload["files"], payload["expected"])
         if reply["conflicts"] and payload.get("strict"):
@@ -328,7 +315,7 @@ class Performers:
             raise errors.FilesChanged(conflict_text(reply["conflicts"]))
         return dict(reply), None
 
-    async def _read(self, effect: Effect, call: ports.Call) -> Performed:
+    async def _read(self, effect: fx.Effect, call: ports.Call) -> Performed:
         path = effect.payload["path"]
         file = read_text(self.files, self.secrets, call.run, path) if self.files else None
         if file is None and not effect.payload.get("missing_ok"):
@@ -337,11 +324,11 @@ class Performers:
 
 
 _PERFORMERS = {
-    EffectKind.ASK: Performers._ask,
-    EffectKind.COMMAND: Performers._command,
-    EffectKind.WRITE: Performers._write,
-    EffectKind.READ: Performers._read,
-    EffectKind.REPLACE: Performers._replace,
+    fx.EffectKind.ASK: Performers._ask,
+    fx.EffectKind.COMMAND: Performers._command,
+    fx.EffectKind.WRITE: Performers._write,
+    fx.EffectKind.READ: Performers._read,
+    fx.EffectKind.REPLACE: Performers._replace,
 }
 
 
@@ -356,9 +343,9 @@ async def _untimed(
         yield
 
 
-def reply_of(kind: EffectKind, data: Any) -> Any:
+def reply_of(kind: fx.EffectKind, data: Any) -> Any:
     """Returns a stored reply as the handler gets it."""
-    if kind is EffectKind.ASK:
-        return Reply.from_json(data)
+    if kind is fx.EffectKind.ASK:
+        return fx.Reply.from_json(data)
     reply_type = _REPLY_TYPES.get(kind)
     return reply_type(**data) if reply_type is not None else data

@@ -7,10 +7,11 @@ stores is in `store_port`.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -137,6 +138,48 @@ class Agent(Protocol):
         """Answers, or raises one of the `AgentError` family."""
 
 
+class Rate(NamedTuple):
+    """A number of calls in a number of seconds."""
+
+    calls: int
+    seconds: float
+
+
+UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
+RATE = rf"(?i)^\s*([1-9][0-9]*)\s*/\s*({'|'.join(UNITS)})\s*$"
+
+
+def parse_rate(text: str) -> Rate:
+    """Parses a rate such as `10/min`; raises ValueError if it is not one."""
+    match = re.match(RATE, text)
+    if match is None:
+        raise ValueError(text)
+    return Rate(int(match[1]), UNITS[match[2].lower()])
+
+
+@dataclass(frozen=True)
+class AgentLimits:
+    """The limits of one agent; None means no limit.
+
+    Each field is an option of every agent in the settings, which checks it by the metadata here.
+    `AgentGate` holds calls back until all of them allow one.
+    """
+
+    concurrency: int | None = field(
+        default=None, metadata={"ge": 1, "description": "a whole number from 1"}
+    )
+    """Concurrent calls."""
+    rate: str | None = field(
+        default=None,
+        metadata={"pattern": RATE, "description": f'as in "10/min"; units: {", ".join(UNITS)}'},
+    )
+    """Calls started within some time."""
+    retries: int | None = field(
+        default=None, metadata={"ge": 0, "description": "a whole number from 0"}
+    )
+    """How often a call with a transient error is repeated; None means the engine's default."""
+
+
 class ModelChoice(StrEnum):
     """Which model answers when neither the request nor the settings name one."""
 
@@ -170,8 +213,6 @@ class Capabilities:
     """Replies carry their cost in dollars; None if the agent does not declare it."""
     free: bool = False
     """No call is billed."""
-    seeds: bool = False
-    """A request may have the option `seed`; another seed gives another answer."""
     length_option: str = ""
     """The option of a request that limits the tokens of its answer; empty if there is none."""
     model_choice: ModelChoice = ModelChoice.DEFAULT
@@ -194,8 +235,6 @@ class Capabilities:
     """A critique is about all files at once, in the project that they belong to."""
     needs_agents: bool = False
     """It passes requests on, and its factory takes the other agents as `agents`."""
-    local_health: bool = False
-    """Its health depends on nothing but local files, so checking a plan checks it too."""
     path_options: tuple[str, ...] = ()
     """Its options that name files. Relative paths in the settings start at the project's
     folder, or next to the user's settings file, wherever a command is used."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from signoff.core.workflow import Workflow
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import Clock, Notice, Observer, Progress
+from signoff.runtime.ports import AgentLimits, Clock, Notice, Observer, Progress, parse_rate
 from signoff.runtime.store_port import RunId, Store
 
 # Replies that could not be recorded: paid for, and kept until the run continues.
@@ -55,27 +55,13 @@ class LateReplies:
 # How many calls an agent takes at once, and how often.
 
 
-@dataclass(frozen=True)
-class AgentLimits:
-    """Declared per agent in the settings; None means no limit."""
-
-    concurrency: int | None = None
-    """Concurrent calls."""
-    calls: int | None = None
-    """Calls started within one `period`."""
-    period: float = 60.0
-    """Seconds."""
-    attempts: int | None = None
-    """How often a call with transient errors is tried; None means the engine's default."""
-
-
 class AgentGate:
     """Lets calls to one agent through as its limits allow, first come first served."""
 
     def __init__(self, limits: AgentLimits, clock: Clock) -> None:
-        self.attempts = limits.attempts
+        self.attempts = None if limits.retries is None else limits.retries + 1
         """How often a call is tried, if the agent sets its own number."""
-        self._limits = limits
+        self._rate = parse_rate(limits.rate) if limits.rate is not None else None
         self._clock = clock
         self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else nullcontext()
         self._turn = asyncio.Lock()
@@ -90,14 +76,14 @@ class AgentGate:
 
     async def pace(self) -> None:
         """Returns when another call may start; a retry counts as a call too."""
-        if self._limits.calls is None:
+        if self._rate is None:
             return
         async with self._turn:
             now = self._clock.monotonic()
-            while self._started and now - self._started[0] >= self._limits.period:
+            while self._started and now - self._started[0] >= self._rate.seconds:
                 self._started.popleft()
-            if len(self._started) >= self._limits.calls:
-                await self._clock.sleep(self._started[0] + self._limits.period - now)
+            if len(self._started) >= self._rate.calls:
+                await self._clock.sleep(self._started[0] + self._rate.seconds - now)
                 self._started.popleft()
             self._started.append(self._clock.monotonic())
 

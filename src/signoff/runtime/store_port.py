@@ -516,8 +516,25 @@ class Store(Protocol):
     def backup(self, target: Path) -> int:
         """Copies all runs to a new file, checked, while others use them; returns their number."""
 
-    def transfer(self) -> RunTransfer:
-        """Returns what moves runs to this store or away from it."""
+    # A run that is moved to another store: staged there, retired here, and admitted there.
+
+    def stage(self, name: str, document: str) -> None:
+        """Stores the document of a run that arrives; it replaces an earlier one of that name."""
+
+    def staged(self, name: str) -> str | None:
+        """Returns the document of a run that was staged and not admitted yet."""
+
+    def admit(self, name: str) -> None:
+        """Makes the staged document a run; raises `NameTaken` if there is another of this name."""
+
+    def retire(
+        self, run: RunId, fence: int, requests: Sequence[tuple[int, str]], target: str
+    ) -> bool:
+        """Deletes a run that was taken with this fence, and remembers where it went.
+
+        False if the fence or the states of its requests are not these any more: someone has
+        answered since the run was read. Who asks for the run gets `RunMoved` from now on.
+        """
 
     def health(self) -> StoreHealth:
         """Checks the store, which may take a while."""
@@ -538,31 +555,6 @@ class StoreKind:
     setup_sql: Callable[[str, str], str] | None = None
     """Returns the SQL with which an administrator does the same for a role; without one, for the
     user of the URL. None if there is none."""
-
-
-class RunTransfer(Protocol):
-    """What a store does when a run leaves it or arrives."""
-
-    def stage(self, name: str, document: str) -> None:
-        """Stores the document of a run that arrives; it replaces an earlier one of that name."""
-
-    def staged(self, name: str) -> str | None:
-        """Returns the document of a run that was staged and not admitted yet."""
-
-    def admit(self, name: str) -> None:
-        """Makes the staged document a run; raises `NameTaken` if there is another of this name."""
-
-    def retire(
-        self, run: RunId, fence: int, requests: Sequence[tuple[int, str]], target: str
-    ) -> bool:
-        """Deletes a run that was taken with this fence, and remembers where it went.
-
-        False if the fence or the states of its requests are not these any more: someone has
-        answered since the run was read.
-        """
-
-    def moved(self, name: str) -> str | None:
-        """Returns where a run of this name went."""
 
 
 # How its rows are read.

@@ -21,9 +21,8 @@ from html import escape
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from signoff.core.checked import Checked, Otherwise
+from signoff.core.checked import Checked, Otherwise, enclosed_answer
 from signoff.core.context import Failure, StepContext
-from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.errors import AgentBadOutput, UsageError
 from signoff.core.frozen import read_only
@@ -129,37 +128,35 @@ def parse_questions(text: str) -> tuple[UserQuestion, ...] | None:
 
 def user_response(rounds: Sequence[QuestionRound]) -> str:
     """Returns the user's answers to all questions so far, as the sub-agent gets them."""
-    lines = ["<user_response>"]
+    lines: list[str] = []
     for each in rounds:
         for question in each.questions:
-            lines += _answer_lines(question, each.answers[question.header])
+            answer = each.answers[question.header]
+            labels = [answer] if isinstance(answer, str) else answer
+            chosen = [option for option in question.options if option.label in labels]
+            lines += _answer_lines(question.header, chosen, question.text)
         if each.comment.strip():
             lines.append(f"  <comment>{escape(each.comment.strip(), quote=False)}</comment>")
-    return "\n".join([*lines, "</user_response>"])
+    return "\n".join(["<user_response>", *lines, "</user_response>"])
 
 
 def typed_response(answers: Sequence[tuple[str, str]]) -> str:
     """Returns answers of which only the header and the chosen label are known, in the same form."""
-    chosen: dict[str, list[str]] = {}
+    chosen: dict[str, list[Option]] = {}
     for header, label in answers:
-        chosen.setdefault(header, []).append(label)
-    lines = ["<user_response>"]
-    for header, labels in chosen.items():
-        choices = (f'    <choice label="{escape(label)}"></choice>' for label in labels)
-        lines += [f'  <answer header="{escape(header)}">', *choices, "  </answer>"]
-    return "\n".join([*lines, "</user_response>"])
+        chosen.setdefault(header, []).append(Option(label))
+    lines = [line for header, options in chosen.items() for line in _answer_lines(header, options)]
+    return "\n".join(["<user_response>", *lines, "</user_response>"])
 
 
-def _answer_lines(question: UserQuestion, chosen: str | Sequence[str]) -> list[str]:
-    labels = [chosen] if isinstance(chosen, str) else chosen
-    choices = [
-        f'    <choice label="{escape(option.label)}">{escape(option.description, quote=False)}'
-        "</choice>"
-        for option in question.options
-        if option.label in labels
-    ]
-    text = f"    <question>{escape(question.text, quote=False)}</question>"
-    return [f'  <answer header="{escape(question.header)}">', text, *choices, "  </answer>"]
+def _answer_lines(header: str, chosen: Sequence[Option], question: str = "") -> Iterator[str]:
+    yield f'  <answer header="{escape(header)}">'
+    if question:
+        yield f"    <question>{escape(question, quote=False)}</question>"
+    for option in chosen:
+        meaning = escape(option.description, quote=False)
+        yield f'    <choice label="{escape(option.label)}">{meaning}</choice>'
+    yield "  </answer>"
 
 
 def _whole_block(text: str) -> str:

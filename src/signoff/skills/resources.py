@@ -69,9 +69,10 @@ class FileResourceProvider:
         found = discover_files(python_files(self._path(WORKFLOWS)))
         if found.problems:
             raise InvalidWorkflow(WORKFLOWS, found.problems)
-        for each in found.matching(name):
-            return each.workflow
-        raise UnknownName("workflow", name, found.names)
+        workflows = {each.workflow.name: each.workflow for each in found.found}
+        if name not in workflows:
+            raise UnknownName("workflow", name, found.names)
+        return workflows[name]
 
     def get_step_guidance(self, workflow: str, step: str, **params: Any) -> Mapping[str, Any]:
         """Returns the title and the actions of a step, evaluated with its parameters."""

@@ -26,17 +26,7 @@ from signoff.core.spend import LedgerEntry
 from signoff.runtime import store_port as port
 from signoff.runtime.run_transfer import RunCopy, parse_copy
 from signoff.runtime.store_port import Alive, InboxItem, Owner, RunId, RunRow
-from signoff.store.commits import (
-    COSTS,
-    INTEGER_LIMIT,
-    PUT_LEDGER,
-    SUMS,
-    Row,
-    RunText,
-    StoreSession,
-    insert_into,
-    replace_surrogates,
-)
+from signoff.store import commits
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -82,9 +72,10 @@ UPDATE {s}.inbox SET state = 'answered', answer = $2, answered_by = $3, answered
 WHERE id = $1{tell work}
 """
 _LEDGER = f"""
-SELECT step, agent, model, {COSTS} FROM {{s}}.ledger WHERE run = $1 ORDER BY step, agent, model
+SELECT step, agent, model, {commits.COSTS} FROM {{s}}.ledger WHERE run = $1
+ORDER BY step, agent, model
 """
-_TOTALS = ", ".join(f"sum({name})" if name == "usd" else f"{{sum {name}}}" for name in SUMS)
+_TOTALS = ", ".join(f"sum({name})" if name == "usd" else f"{{sum {name}}}" for name in commits.SUMS)
 _LEDGER_TOTALS = f"""
 SELECT runs.workflow, agent, model, count(DISTINCT run), {_TOTALS}
 FROM {{s}}.ledger JOIN {{s}}.runs ON runs.id = ledger.run
@@ -155,8 +146,8 @@ ON CONFLICT (name) DO UPDATE SET document = excluded.document
 _STAGED = "SELECT document FROM {s}.arrivals WHERE name = $1"
 
 
-_ADMIT_RUN = insert_into("runs", _RUN_DATA.format("description, ", ""))
-_ADMIT_ITEM = insert_into("inbox", f"run, {_ITEM_DATA}")
+_ADMIT_RUN = commits.insert_into("runs", _RUN_DATA.format("description, ", ""))
+_ADMIT_ITEM = commits.insert_into("inbox", f"run, {_ITEM_DATA}")
 _ARRIVED = (
     "DELETE FROM {s}.arrivals WHERE name = $1",
     "DELETE FROM {s}.moved WHERE name = $1",
@@ -193,18 +184,18 @@ class SqlStore(ABC):
         """The database, for messages."""
 
     @abstractmethod
-    def perform(self, access: StoreAccess, work: Callable[[StoreSession], T]) -> T:
+    def perform(self, access: StoreAccess, work: Callable[[commits.StoreSession], T]) -> T:
         """Calls `work` with a session; where a connection can be lost, perhaps again."""
 
     @abstractmethod
-    def put_texts(self, session: StoreSession, texts: Iterable[RunText]) -> None:
+    def put_texts(self, session: commits.StoreSession, texts: Iterable[commits.RunText]) -> None:
         """Stores texts, each for a run that uses it."""
 
     @abstractmethod
-    def delete_run(self, session: StoreSession, run: RunId) -> None:
+    def delete_run(self, session: commits.StoreSession, run: RunId) -> None:
         """Deletes a run and the texts that no other run refers to."""
 
-    def _rows(self, sql: str, *values: object) -> list[Row]:
+    def _rows(self, sql: str, *values: object) -> list[commits.Row]:
         return self.perform(StoreAccess.READ, lambda session: session.rows(sql, values))
 
     def _run(self, sql: str, *values: object, access: StoreAccess = StoreAccess.WRITE) -> None:
@@ -229,7 +220,7 @@ class SqlStore(ABC):
         """Returns one run; raises `UnknownName`."""
         return self.perform(StoreAccess.READ, partial(self.named_row, name))
 
-    def named_row(self, name: str, session: StoreSession) -> RunRow:
+    def named_row(self, name: str, session: commits.StoreSession) -> RunRow:
         """Returns one run; raises `UnknownName`, or `RunMoved` if it is in another store now."""
         for values in session.rows(_RUN_BY_NAME, [name]):
             return run_row(values)
@@ -255,10 +246,11 @@ class SqlStore(ABC):
         if due_before is not None:
             conditions.append(f"due_at <= {_places(values, [due_before])}")
         if workflow:
-            conditions.append(f"workflow = {_places(values, [replace_surrogates(workflow)])}")
+            name = commits.replace_refused(workflow)
+            conditions.append(f"workflow = {_places(values, [name])}")
         if text:
             # Not LIKE: a text with a percent sign means itself.
-            part = _places(values, [replace_surrogates(text.lower())])
+            part = _places(values, [commits.replace_refused(text.lower())])
             found = (f"{{position}}(lower({each}), {part}) > 0" for each in _SEARCHED)
             conditions.append(f"({' OR '.join(found)})")
         if before is not None:
@@ -284,7 +276,7 @@ class SqlStore(ABC):
         """Replaces a run's frozen definition."""
         key = text_digest(description)
 
-        def work(session: StoreSession) -> None:
+        def work(session: commits.StoreSession) -> None:
             self.put_texts(session, [(run, key, description)])
             session.run(_ADOPT, [run, definition, bytes.fromhex(key)])
 
@@ -304,7 +296,7 @@ class SqlStore(ABC):
     ) -> int:
         """Gives the run to an owner and returns the new fence; raises `RunBusy`."""
 
-        def work(session: StoreSession) -> int:
+        def work(session: commits.StoreSession) -> int:
             row, last = self._locked(run, session)
             if row.owner != owner.id:
                 is_later = _is_later_attempt(row, token, last)
@@ -322,7 +314,7 @@ class SqlStore(ABC):
     def enqueue(self, run: RunId, needs: Sequence[str], alive: Alive) -> bool:
         """Hands a run to workers; False if it has ended or a process drives it."""
 
-        def work(session: StoreSession) -> bool:
+        def work(session: commits.StoreSession) -> bool:
             row, _ = self._locked(run, session)
             if row.status in FINAL or living_owner(row.owner, alive, session):
                 return False
@@ -335,7 +327,7 @@ class SqlStore(ABC):
         """Lists an owner as a worker until it leaves; returns its number."""
         able = json.dumps(sorted(capabilities))
 
-        def work(session: StoreSession) -> int:
+        def work(session: commits.StoreSession) -> int:
             put_owner(owner, session)
             session.run(_FORGET_OWNERS, [port.FORGOTTEN_SECONDS])
             session.run(_FORGET_WORKERS)
@@ -364,7 +356,7 @@ class SqlStore(ABC):
     def leave(self, owner: Owner) -> None:
         """Releases the runs of an owner that ends, and removes the owner."""
 
-        def work(session: StoreSession) -> None:
+        def work(session: commits.StoreSession) -> None:
             for statement in _LEAVE:
                 session.run(statement, [owner.id])
 
@@ -376,9 +368,11 @@ class SqlStore(ABC):
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks the run's owner to cancel it."""
-        self._run(_ASK_CANCEL, run, replace_surrogates(why))
+        self._run(_ASK_CANCEL, run, commits.replace_refused(why))
 
-    def _locked(self, run: RunId, session: StoreSession) -> tuple[RunRow, port.DispatchToken]:
+    def _locked(
+        self, run: RunId, session: commits.StoreSession
+    ) -> tuple[RunRow, port.DispatchToken]:
         """Returns a run that nobody else changes now, and for which attempt it was last taken."""
         for dispatch, attempt, *values in session.rows(_LOCK_RUN, [run]):
             return run_row(values), port.DispatchToken(dispatch, attempt)
@@ -411,9 +405,9 @@ class SqlStore(ABC):
         """Returns one request; raises `UnknownName`."""
         return self.perform(StoreAccess.READ, partial(self._item, number))
 
-    def _item(self, number: int, session: StoreSession) -> InboxItem:
+    def _item(self, number: int, session: commits.StoreSession) -> InboxItem:
         # A number that no database could hold becomes 0, which no request has.
-        known = number if 0 < number < INTEGER_LIMIT else 0
+        known = number if 0 < number < commits.INTEGER_LIMIT else 0
         for values in session.rows(f"{_ITEMS}id = $1", [known]):
             return _inbox_item(values)
         names = [f"#{each}" for (each,) in session.rows(_OPEN_NUMBERS)]
@@ -421,9 +415,9 @@ class SqlStore(ABC):
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
         """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
-        values = (answer, replace_surrogates(by), at)
+        values = (answer, commits.replace_refused(by), at)
 
-        def work(session: StoreSession) -> InboxItem:
+        def work(session: commits.StoreSession) -> InboxItem:
             item = self._item(number, session)
             session.rows(_LOCK_RUN_OF, [item.id])
             item = self._item(number, session)
@@ -468,36 +462,27 @@ class SqlStore(ABC):
     def delete(self, run: RunId, alive: Alive) -> None:
         """Deletes a run and what only it used; raises `RunBusy` if a process drives it."""
 
-        def work(session: StoreSession) -> None:
+        def work(session: commits.StoreSession) -> None:
             row, _ = self._locked(run, session)
             _refuse_if_alive(row, alive, session)
             self.delete_run(session, run)
 
         self.perform(StoreAccess.WRITE, work)
 
-    def transfer(self) -> port.RunTransfer:
-        """Returns what moves runs to this store or away from it."""
-        return _SqlTransfer(self)
-
-
-class _SqlTransfer:
-    """Runs that leave a store or arrive in it."""
-
-    def __init__(self, store: SqlStore) -> None:
-        self._store = store
+    # Runs that leave for another store, or arrive from one
 
     def stage(self, name: str, document: str) -> None:
         """Stores the document of a run that arrives."""
-        self._store._run(_STAGE, name, document)
+        self._run(_STAGE, name, document)
 
     def staged(self, name: str) -> str | None:
         """Returns the document of a run that was staged and not admitted yet."""
-        return next((str(each) for (each,) in self._store._rows(_STAGED, name)), None)
+        return next((str(each) for (each,) in self._rows(_STAGED, name)), None)
 
     def admit(self, name: str) -> None:
         """Makes the staged document a run."""
 
-        def work(session: StoreSession) -> None:
+        def work(session: commits.StoreSession) -> None:
             found = session.rows(_STAGED + "{lock}", [name])
             if not found:
                 raise errors.UnknownName("staged run", name)
@@ -505,9 +490,9 @@ class _SqlTransfer:
             for statement in _ARRIVED:
                 session.run(statement, [name])
 
-        self._store.perform(StoreAccess.WRITE, work)
+        self.perform(StoreAccess.WRITE, work)
 
-    def _insert(self, copy: RunCopy, session: StoreSession) -> None:
+    def _insert(self, copy: RunCopy, session: commits.StoreSession) -> None:
         row, description = copy.row, text_digest(copy.description)
         needs = None if row.needs is None else json.dumps(row.needs)
         values = [*row[1:5], bytes.fromhex(description), *row[5:14], needs]
@@ -517,12 +502,12 @@ class _SqlTransfer:
             )
         run = run_row(session.rows(_RUN_BY_NAME, [row.name])[0]).id
         texts = {description: copy.description, **copy.blobs}
-        self._store.put_texts(session, [(run, *each) for each in texts.items()])
+        self.put_texts(session, [(run, *each) for each in texts.items()])
         late = [(*key, outcome) for key, outcome in copy.late.items()]
-        contents: dict[str, Sequence[Row]] = {
-            self._store.add_commit: copy.journal,
+        contents: dict[str, Sequence[commits.Row]] = {
+            self.add_commit: copy.journal,
             _ADMIT_ITEM: [item[1:] for item in copy.items],
-            PUT_LEDGER: copy.ledger,
+            commits.PUT_LEDGER: copy.ledger,
             _KEEP_LATE: late,
         }
         for statement, rows in contents.items():
@@ -533,20 +518,16 @@ class _SqlTransfer:
     ) -> bool:
         """Deletes a run that is staged elsewhere, and remembers where it went."""
 
-        def work(session: StoreSession) -> bool:
+        def work(session: commits.StoreSession) -> bool:
             # An answer locks the run's row too, so none can arrive after the requests were read.
             found = session.rows(_NAME_AT_FENCE, [run, fence])
             if not found or session.rows(_REQUEST_STATES, [run]) != [*requests]:
                 return False
-            self._store.delete_run(session, run)
+            self.delete_run(session, run)
             session.run(_REMEMBER_MOVE, [found[0][0], target])
             return True
 
-        return self._store.perform(StoreAccess.WRITE, work)
-
-    def moved(self, name: str) -> str | None:
-        """Returns where a run of this name went."""
-        return next((str(each) for (each,) in self._store._rows(_MOVED, name)), None)
+        return self.perform(StoreAccess.WRITE, work)
 
 
 def _places(values: list[object], more: Iterable[object]) -> str:
@@ -569,7 +550,7 @@ def is_held(owner: Owner, alive: Alive, *, leased: bool) -> bool:
 
 
 def living_owner(
-    identity: str | None, alive: Alive, session: StoreSession, *, is_later: bool = False
+    identity: str | None, alive: Alive, session: commits.StoreSession, *, is_later: bool = False
 ) -> Owner | None:
     """Returns an owner that has to be believed alive; None if it is dead or unknown.
 
@@ -583,14 +564,14 @@ def living_owner(
 
 
 def put_owner(
-    owner: Owner, session: StoreSession, lease_seconds: float = port.LEASE_SECONDS
+    owner: Owner, session: commits.StoreSession, lease_seconds: float = port.LEASE_SECONDS
 ) -> None:
     """Renews all leases of an owner."""
     session.run(_PUT_OWNER, [owner.id, owner.host, owner.pid, owner.born, lease_seconds])
 
 
 def _refuse_if_alive(
-    row: RunRow, alive: Alive, session: StoreSession, *, is_later: bool = False
+    row: RunRow, alive: Alive, session: commits.StoreSession, *, is_later: bool = False
 ) -> None:
     """Raises `RunBusy` if a run's owner has to be believed alive."""
     owner = living_owner(row.owner, alive, session, is_later=is_later)

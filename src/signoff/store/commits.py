@@ -149,7 +149,7 @@ def _advance(commit: port.Commit, run: RunId, session: StoreSession) -> bool:
         _ADVANCE_RUNNING, (seq, *place, commit.at, *guard)
     ):
         return True
-    reason = replace_surrogates(commit.reason)
+    reason = replace_refused(commit.reason)
     values = (seq, commit.status.value, *place, reason, commit.due_at, commit.at, *guard)
     return session.run(_ADVANCE, values) == 1
 
@@ -163,7 +163,7 @@ def _update_inbox(commit: port.Commit, run: RunId, session: StoreSession) -> Non
         session.run(_WITHDRAW, [run])
     for number in commit.withdrawn:
         session.run(_WITHDRAW_ONE, [number, run])
-    opened = [item._replace(prompt=replace_surrogates(item.prompt)) for item in commit.opened]
+    opened = [item._replace(prompt=replace_refused(item.prompt)) for item in commit.opened]
     session.run_many(_OPEN_ITEM, [(run, *item) for item in opened])
 
 
@@ -192,14 +192,16 @@ def _texts_of(commits: Sequence[port.Commit], results: Sequence[CommitResult]) -
 
 def _ledger_value(value: Any) -> Any:
     """Returns a value that fits its column: what an agent reports must not stop the run."""
-    return replace_surrogates(value) if isinstance(value, str) else min(value, INTEGER_LIMIT - 1)
+    return replace_refused(value) if isinstance(value, str) else min(value, INTEGER_LIMIT - 1)
 
 
-def replace_surrogates(text: str) -> str:
-    """Replaces half surrogate pairs, left by a truncated emoji, which no database can store.
+def replace_refused(text: str) -> str:
+    """Replaces NUL and half surrogate pairs, left by a truncated emoji: databases refuse them.
 
     Only plain text columns need this: in the journal and in forms they are JSON escapes.
     """
-    if text.isascii():
+    if text.isascii() and "\x00" not in text:
         return text
-    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    return "".join(
+        "\ufffd" if char == "\x00" or "\ud800" <= char <= "\udfff" else char for char in text
+    )

@@ -12,13 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core.errors import UnreadableFile, UnsafePath
+from signoff.documents import regular_files
 from signoff.documents.control_characters import json_text
-from signoff.documents.regular_files import (
-    create_private,
-    make_private_folders,
-    read_regular,
-    translate_write_errors,
-)
 from signoff.runtime.paths import safe_path
 
 # Writes files atomically and readable only by their owner.
@@ -53,7 +48,7 @@ class Disk:
 
     def put(self, path: Path, data: bytes, *, durable: bool = True) -> None:
         """Writes a file atomically; `durable` waits until it would survive a power cut."""
-        with translate_write_errors(path):
+        with regular_files.translate_write_errors(path):
             self._move_into_place(self._write_scratch_file(data, durable), path)
 
     def append(self, path: Path, data: bytes) -> None:
@@ -61,24 +56,24 @@ class Disk:
 
         Not synced, and not atomic: a reader may see half of the last line.
         """
-        with translate_write_errors(path):
+        with regular_files.translate_write_errors(path):
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | _NOFOLLOW | _BINARY)
             with os.fdopen(handle, "ab", buffering=0):
                 _write_all(handle, data)
 
     def remove(self, path: Path) -> None:
         """Removes a file, if it is there."""
-        with translate_write_errors(path):
+        with regular_files.translate_write_errors(path):
             path.unlink(missing_ok=True)
 
     def move(self, old: Path, new: Path) -> None:
         """Renames a file or a folder."""
-        with translate_write_errors(new):
+        with regular_files.translate_write_errors(new):
             old.replace(new)
 
     def point_link(self, link: Path, target: str) -> None:
         """Points `link` to a sibling; without symlinks, `link` is a file with its name."""
-        with translate_write_errors(link):
+        with regular_files.translate_write_errors(link):
             scratch = self._new_scratch_path()
             try:
                 self._link(scratch, target)
@@ -91,7 +86,7 @@ class Disk:
 
     def _write_scratch_file(self, data: bytes, durable: bool) -> Path:
         path = self._new_scratch_path()
-        handle = create_private(path)
+        handle = regular_files.create_private(path)
         try:
             _write_all(handle, data)
             if durable:
@@ -106,7 +101,7 @@ class Disk:
     def _move_into_place(self, scratch: Path, path: Path) -> None:
         try:
             if not path.parent.is_dir():
-                make_private_folders(path.parent)
+                regular_files.make_private_folders(path.parent)
             scratch.replace(path)
         except BaseException:
             scratch.unlink(missing_ok=True)
@@ -114,7 +109,7 @@ class Disk:
 
     def _new_scratch_path(self) -> Path:
         if not self._scratch.is_dir():
-            make_private_folders(self._scratch)
+            regular_files.make_private_folders(self._scratch)
         if not self._swept:
             _remove_leftovers(self._scratch)
             self._swept = True
@@ -124,7 +119,7 @@ class Disk:
 def read_regular_file(path: Path, *, largest: int | None = LARGEST_READ) -> bytes | None:
     """Returns a regular file's content; None for anything else, such as a link or a pipe."""
     try:
-        data = read_regular(path, largest)
+        data = regular_files.read_regular(path, largest)
     except OSError:
         return None
     return data if largest is None or len(data) <= largest else None
@@ -186,7 +181,9 @@ class RunFiles:
         Raises `UnsafePath`, or `UnreadableFile` if it is not a regular file or too large.
         """
         try:
-            data = read_regular(file_path(run_folder(self._root, run), path), LARGEST_READ)
+            data = regular_files.read_regular(
+                file_path(run_folder(self._root, run), path), LARGEST_READ
+            )
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

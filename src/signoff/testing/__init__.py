@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
-    from signoff.agents.answer_file import CassetteAgent as CassetteAgent
+    from signoff.agents.scripted import CassetteAgent as CassetteAgent
     from signoff.agents.scripted import Delayed as Delayed
     from signoff.agents.scripted import FileScript as FileScript
     from signoff.agents.scripted import ScriptedAgent as ScriptedAgent

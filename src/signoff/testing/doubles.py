@@ -30,7 +30,7 @@ When = Literal["before", "after"]
 
 WRITES = {
     *("commit", "take", "beat", "leave", "ask_cancel", "adopt", "answer", "keep_late"),
-    *("keep_summaries", "enqueue", "claim", "register"),
+    *("keep_summaries", "enqueue", "claim", "register", "stage", "admit", "retire"),
 }
 """The methods that change a store."""
 

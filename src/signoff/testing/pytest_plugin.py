@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from signoff.agents.answer_file import Mode
-    from signoff.agents.scripted import ScriptedAgent
+    from signoff.agents.scripted import Mode, ScriptedAgent
     from signoff.runtime.ports import Agent
     from signoff.testing.project_fixture import ProjectFixture
 
@@ -64,6 +63,6 @@ class CassetteBox:
 
     def wrap(self, name: str, agent: Agent) -> Agent:
         """Returns an agent that is replayed, or recorded if pytest was started to record."""
-        from signoff.agents.answer_file import CassetteAgent
+        from signoff.agents.scripted import CassetteAgent
 
         return CassetteAgent(file=self.file, agent=agent, mode=self.mode, name=name)

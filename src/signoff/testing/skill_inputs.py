@@ -29,7 +29,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, StepDef
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
-from signoff.documents.discovery import NAME, assigns_workflow
+from signoff.documents.discovery import NAME, assigned_value
 from signoff.skills.discovery import find_source
 from signoff.skills.stateless import STATE_DIR, iterations, step_at
 from signoff.skills.step_text import SkillPlace, command_text
@@ -275,5 +275,5 @@ def _target(workflow: Workflow) -> str:
     modules = [each for each in list(sys.modules.values()) if vars(each).get(NAME) is workflow]
     files = [Path(each.__file__) for each in modules if each.__file__]
     # A module that only imports it from another one does not count.
-    own = [str(file) for file in files if assigns_workflow(file.read_text("utf-8"))]
+    own = [str(file) for file in files if assigned_value(file.read_text("utf-8"))]
     return own[0] if own else workflow.name

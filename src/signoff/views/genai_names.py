@@ -20,14 +20,9 @@ REQUEST_MODEL = "gen_ai.request.model"
 RESPONSE_MODEL = "gen_ai.response.model"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
 CONVERSATION = "gen_ai.conversation.id"
-TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105  # a name, not a secret
 SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions"
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
-EVALUATION = "gen_ai.evaluation.name"
-SCORE_LABEL = "gen_ai.evaluation.score.label"
-SCORE_VALUE = "gen_ai.evaluation.score.value"
-EXPLANATION = "gen_ai.evaluation.explanation"
 ERROR_TYPE = "error.type"
 
 USAGE: Mapping[str, str] = {
@@ -39,25 +34,10 @@ USAGE: Mapping[str, str] = {
 }
 """By the fields of `Usage`."""
 
-EVALUATION_EVENT = "gen_ai.evaluation.result"
 
 CHAT = "chat"
 INVOKE_AGENT = "invoke_agent"
 INVOKE_WORKFLOW = "invoke_workflow"
-
-TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105  # as above
-OPERATION_DURATION = "gen_ai.client.operation.duration"
-WORKFLOW_DURATION = "gen_ai.workflow.duration"
-AGENT_DURATION = "gen_ai.invoke_agent.duration"
-INFERENCE_CALLS = "gen_ai.invoke_agent.inference_calls"
-
-METRIC_UNITS: Mapping[str, str] = {
-    TOKEN_USAGE: "{token}",
-    OPERATION_DURATION: "s",
-    WORKFLOW_DURATION: "s",
-    AGENT_DURATION: "s",
-    INFERENCE_CALLS: "{inference_call}",
-}
 
 COST = "signoff.cost.usd"
 """The known cost; there is no standard."""
@@ -74,4 +54,3 @@ KIND = "signoff.effect.kind"
 RESULT = "signoff.effect.result"
 TRY = "signoff.effect.try"
 PROGRAM = "signoff.program"
-CRITIC = "signoff.critic"

@@ -13,7 +13,7 @@ import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # never read again, so metrics over ten thousand runs read the journals of a few.
 
 
-VERSION = 2
+VERSION = 3
 """Increased when a summary changes its meaning; older ones are computed again."""
 
 EFFECT_SECONDS = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 14400.0, 86400.0)
@@ -46,37 +46,12 @@ CLAIM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3
 """From a worker that was waiting for work to one that someone has to start."""
 
 
-@dataclass(slots=True)
-class Distribution:
-    """How many values are at most as large as each bound."""
-
-    bounds: Sequence[float]
-    counts: list[int] = field(default_factory=list)
-    """One more than there are bounds; the last one counts what is larger than all of them."""
-    total: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.counts = self.counts or [0] * (len(self.bounds) + 1)
-
-    def add(self, value: float) -> None:
-        """Counts one value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def merge(self, counts: Iterable[int], total: float) -> None:
-        """Adds the values of a distribution with the same bounds."""
-        self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
-        self.total += total
-
-
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """What one run adds to the metrics; plain lists, as JSON has them."""
 
     amounts: Sequence[Any] = ()
     """Metric, labels, amount."""
-    distributions: Sequence[Any] = ()
-    """Metric, labels, counts by the bounds of the metric, total."""
     in_doubt: Sequence[Any] = ()
     """Agent, model, count: calls that have started and not ended. If no process drives the run any
     more, they may have been paid for."""
@@ -170,6 +145,7 @@ RUN_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.
 ROUNDS = (1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 50.0)
 
 Labels = tuple[str, ...]
+SUM = "_sum"
 
 PAIR_REASONS: Mapping[Status, str] = {
     Status.COMPLETED: "approved",
@@ -262,9 +238,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self._amounts: dict[str, dict[Labels, float]] = defaultdict(dict)
-        """Counters and gauges."""
-        self._distributions: dict[str, dict[Labels, Distribution]] = defaultdict(dict)
-        """Histograms."""
+        """By metric and labels. A histogram has the number of its bucket as one more label, and
+        the sum of its values under a name of its own."""
 
     def collect(self) -> Iterator[Metric]:
         """Yields the metrics as prometheus-client has them."""
@@ -279,10 +254,11 @@ class Metrics:
         for name, kind, labels, text in DEFINITIONS:
             if kind == "histogram":
                 histogram = HistogramMetricFamily(name, text, labels=labels)
-                for values, each in self._distributions[name].items():
-                    bounds = [*map(str, each.bounds), "+Inf"]
-                    counts = accumulate(each.counts)
-                    histogram.add_metric(values, list(zip(bounds, counts, strict=True)), each.total)
+                bounds, buckets = [*map(str, _BOUNDS[name]), "+Inf"], self._amounts[name]
+                for values, total in self._amounts[name + SUM].items():
+                    found = (buckets.get((*values, str(n)), 0) for n in range(len(bounds)))
+                    counts = accumulate(found)
+                    histogram.add_metric(values, list(zip(bounds, counts, strict=True)), total)
                 yield histogram
                 continue
             family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
@@ -294,10 +270,8 @@ class Metrics:
     def _add_zeros(self) -> None:
         # A dashboard needs a 0 where there is nothing, or it shows a gap.
         for name, kind, labels, _ in DEFINITIONS:
-            if kind == "histogram" and not labels:
-                self._distribution(name)
-            elif not labels:
-                self.add(0, name)
+            if not labels:
+                self.add(0, name + SUM if kind == "histogram" else name)
         for status in Status:
             self.add(0, "signoff_runs", status.value)
         for request in RequestKind:
@@ -311,14 +285,13 @@ class Metrics:
 
     def observe(self, value: float, metric: str, *labels: str) -> None:
         """Adds a value to a histogram."""
-        self._distribution(metric, *labels).add(value)
+        self.add(1, metric, *labels, str(bisect_left(_BOUNDS[metric], value)))
+        self.add(value, metric + SUM, *labels)
 
     def add_run(self, status: Status, summary: RunSummary) -> None:
         """Adds one run with its current status."""
         for metric, labels, amount in summary.amounts:
             self.add(amount, metric, *labels)
-        for metric, labels, counts, total in summary.distributions:
-            self._distribution(metric, *labels).merge(counts, total)
         if status is Status.RUNNING:
             return
         # No process can record their end any more, and they may have been paid for.
@@ -342,16 +315,7 @@ class Metrics:
             for metric, series in sorted(self._amounts.items())
             for labels, amount in sorted(series.items())
         ]
-        distributions = [
-            [metric, [*labels], each.counts, each.total]
-            for metric, series in sorted(self._distributions.items())
-            for labels, each in sorted(series.items(), key=lambda item: item[0])
-        ]
-        return RunSummary(amounts, distributions, in_doubt)
-
-    def _distribution(self, metric: str, *labels: str) -> Distribution:
-        series = self._distributions[metric]
-        return series.setdefault(_series_of(series, labels), Distribution(_BOUNDS[metric]))
+        return RunSummary(amounts, in_doubt)
 
 
 def _series_of(series: Mapping[Labels, object], labels: Labels) -> Labels:

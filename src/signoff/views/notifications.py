@@ -1,6 +1,7 @@
 """Sends notifications: after their event is durable, and never in a run's way.
 
-Each target has a thread of its own, so a program that hangs delays no webhook. Failed attempts are
+All deliveries are tasks of one event loop in a thread of its own. Each target has a queue, so a
+program that hangs delays no webhook. Failed attempts are
 repeated with growing pauses, for a limited time. What a process could not deliver before it ended
 is not sent by another one: the inbox and `signoff runs` have what waits.
 """
@@ -19,11 +20,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from signoff._version import __version__
@@ -39,7 +42,7 @@ from signoff.runtime.environment import command_environment
 from signoff.runtime.error_text import describe_error
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Notice, Recorded
-from signoff.runtime.process import kill_family, run_process
+from signoff.runtime.process import run_process
 from signoff.runtime.store_port import InboxItem, RunRow, Store
 from signoff.views.queued import ObserverSetup
 
@@ -127,8 +130,8 @@ def _time(at: float | None) -> str | None:
 
 
 PROGRAM_SECONDS = 30.0
-START_SECONDS = 5.0
-"""How long the start of a program may take on a busy machine."""
+GRACE_SECONDS = 0.5
+"""How long a program that is stopped may take to end by itself."""
 WEBHOOK_SECONDS = 10.0
 
 SIGNATURE = "X-Signoff-Signature"
@@ -146,101 +149,65 @@ class DeliveryFailed(Exception):  # noqa: N818  # named for what it says
         """Whether another attempt now would fail as well."""
 
 
-class NotificationTarget(Protocol):
-    """Receives notifications."""
+@dataclass
+class NotificationTarget:
+    """Where documents of some events go."""
 
     name: str
     """For messages; without anything secret."""
-
-    async def send(self, body: str) -> None:
-        """Delivers one document; raises `DeliveryFailed`."""
-        ...
-
-    def stop(self) -> None:
-        """Ends what it has started; not called from the thread that sends."""
-        ...
-
-
-class ProgramTarget:
-    """Gives documents to a program, on its standard input."""
-
-    def __init__(self, argv: Sequence[str], pass_env: Sequence[str] = ()) -> None:
-        self.name = f"program {argv[0]!r}"
-        self._argv = tuple(argv)
-        self._pass_env = tuple(pass_env)
-        self._pid: int | None = None
-        """The program, while it runs."""
-        self._is_settled = threading.Event()
-        """Not set while the program starts: it may run already, but its number is not known."""
-        self._is_settled.set()
-
-    async def send(self, body: str) -> None:
-        """Runs the program; its exit code says whether it has taken the document."""
-        self._is_settled.clear()
-        try:
-            result = await run_process(
-                self._argv,
-                stdin=body,
-                env=command_environment(self._pass_env, {}),
-                seconds=PROGRAM_SECONDS,
-                started=self._started,
-            )
-        except CommandFailed as error:
-            raise DeliveryFailed(str(error), final=True) from error
-        finally:
-            self._pid = None
-            self._is_settled.set()
-        if result.code != 0:
-            raise DeliveryFailed(f"it exited with {result.code}: {_first_line(result.stderr)}")
-
-    def stop(self) -> None:
-        """Kills the program and everything it has started; waits for one that is starting."""
-        self._is_settled.wait(START_SECONDS)
-        if (pid := self._pid) is not None:
-            kill_family(pid)
-
-    def _started(self, process: Mapping[str, Any]) -> None:
-        self._pid = process["pid"]
-        self._is_settled.set()
-
-
-class WebhookTarget:
-    """Posts documents to a URL, signed if there is a secret."""
-
-    def __init__(self, url: str, secret: str = "") -> None:
-        # The path and the query of a webhook often contain its key.
-        self.name = f"webhook {urlsplit(url).hostname}"
-        self._url = url
-        self._secret = secret.encode()
-
-    async def send(self, body: str) -> None:
-        """Posts one document; only an answer of 2xx counts."""
-        data = body.encode()
-        headers = {"Content-Type": "application/json", "User-Agent": f"signoff/{__version__}"}
-        if self._secret:
-            digest = hmac.new(self._secret, data, hashlib.sha256).hexdigest()
-            headers[SIGNATURE] = f"sha256={digest}"
-        try:
-            # In a thread that can be abandoned: a server may send its answer byte by byte.
-            async with asyncio.timeout(2 * WEBHOOK_SECONDS):
-                await on_thread(partial(_post, self._url, data, headers))
-        except TimeoutError as error:
-            raise DeliveryFailed("it did not answer in time") from error
-
-    def stop(self) -> None:
-        """Does nothing: its requests end with the program."""
+    on: frozenset[NotifyOn]
+    send: Callable[[str], Awaitable[None]]
+    """Makes one attempt at a document; raises `DeliveryFailed`."""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Lets documents wait for those before them."""
+    missed: int = 0
+    """How many documents it did not get, or not yet."""
+    problem: str = "it took too long"
+    """Why the last attempt failed."""
 
 
 def build_target(settings: Mapping[str, Any], pass_env: Sequence[str] = ()) -> NotificationTarget:
     """Returns the target of one entry of `notify`; raises `ConfigError` if it cannot be used."""
-    if settings.get("command"):
-        return ProgramTarget(settings["command"], pass_env)
-    variable = settings.get("secret_env")
+    on = frozenset(map(NotifyOn, settings["on"]))
+    if argv := settings.get("command"):
+        send = partial(run_program, argv, pass_env)
+        return NotificationTarget(f"program {argv[0]!r}", on, send)
+    url, variable = settings["webhook"], settings.get("secret_env")
     secret = os.environ.get(variable, "") if variable else ""
     if variable and not secret:
         # Receivers refuse what is not signed, or worse, do not.
         raise ConfigError(f"the variable {variable} is not set, so nothing can be signed")
-    return WebhookTarget(settings["webhook"], secret)
+    # The path and the query of a webhook often contain its key.
+    name = f"webhook {urlsplit(url).hostname}"
+    return NotificationTarget(name, on, partial(call_webhook, url, secret))
+
+
+async def run_program(argv: Sequence[str], pass_env: Sequence[str], body: str) -> None:
+    """Gives a document to a program; its exit code says whether it has taken it."""
+    env = command_environment(pass_env, {})
+    try:
+        result = await run_process(
+            argv, stdin=body, env=env, seconds=PROGRAM_SECONDS, grace_seconds=GRACE_SECONDS
+        )
+    except CommandFailed as error:
+        raise DeliveryFailed(str(error), final=True) from error
+    if result.code != 0:
+        raise DeliveryFailed(f"it exited with {result.code}: {_first_line(result.stderr)}")
+
+
+async def call_webhook(url: str, secret: str, body: str) -> None:
+    """Posts a document, signed if there is a secret; only an answer of 2xx counts."""
+    data = body.encode()
+    headers = {"Content-Type": "application/json", "User-Agent": f"signoff/{__version__}"}
+    if secret:
+        digest = hmac.new(secret.encode(), data, hashlib.sha256).hexdigest()
+        headers[SIGNATURE] = f"sha256={digest}"
+    try:
+        # In a thread that can be abandoned: a server may send its answer byte by byte.
+        async with asyncio.timeout(2 * WEBHOOK_SECONDS):
+            await on_thread(partial(_post, url, data, headers))
+    except TimeoutError as error:
+        raise DeliveryFailed("it did not answer in time") from error
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -282,69 +249,42 @@ STOP_SECONDS = 1.0
 """How long it waits for what it had to stop."""
 
 PART_FOR_DELIVERIES = 0.8
-"""The part of that time after which targets are stopped, so that they can still end politely."""
+"""The part of that time after which deliveries are given up, so programs can still end."""
 
 log = logging.getLogger("signoff")
 
 
-class Delivery:
-    """Sends documents to one target, one after the other."""
+async def _deliver(target: NotificationTarget, body: str) -> None:
+    target.missed += 1
+    async with target.turn:
+        target.missed -= await _is_taken(target, body)
 
-    def __init__(self, on: frozenset[NotifyOn], target: NotificationTarget) -> None:
-        self.on, self.target = on, target
-        self.problem = "it took too long"
-        """Why the last attempt failed."""
-        self._queued = self._delivered = 0
-        self._queue: SimpleQueue[str] = SimpleQueue()
-        """Documents to deliver; an empty one is the last."""
-        self._gave_up = threading.Event()
-        # A daemon: a target that hangs must not keep the program from exiting.
-        self.thread = threading.Thread(
-            target=self._deliver_all, name="signoff-notifications", daemon=True
-        )
-        self.thread.start()
 
-    @property
-    def missed(self) -> int:
-        """How many documents the target did not get."""
-        return self._queued - self._delivered
-
-    def put(self, found: Mapping[str, Any]) -> None:
-        """Queues a document; returns at once."""
-        self._queued += 1
-        self._queue.put(json.dumps(found))
-
-    def finish(self) -> None:
-        """Lets the thread end after what is queued; returns at once."""
-        self._queue.put("")
-
-    def stop(self) -> None:
-        """Gives up what is not delivered yet."""
-        self._gave_up.set()
-        self.target.stop()
-
-    def _deliver_all(self) -> None:
-        while (body := self._queue.get()) and not self._gave_up.is_set():
-            self._delivered += self._deliver(body)
-
-    def _deliver(self, body: str) -> bool:
-        """Makes attempts until one succeeds, or it is time to give up."""
-        until, pause = time.monotonic() + TRY_SECONDS, FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                asyncio.run(self.target.send(body))
-            except DeliveryFailed as error:
-                self.problem = str(error)
-                if error.final or time.monotonic() + pause > until:
-                    return False
-            except Exception as error:  # noqa: BLE001  # a target must not stop those after it
-                self.problem = describe_error(error)
+async def _is_taken(target: NotificationTarget, body: str) -> bool:
+    """Makes attempts until one succeeds, or it is time to give up."""
+    until, pause = time.monotonic() + TRY_SECONDS, FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            await target.send(body)
+        except DeliveryFailed as error:
+            target.problem = str(error)
+            if error.final or time.monotonic() + pause > until:
                 return False
-            else:
-                return True
-            if self._gave_up.wait(pause):
-                return False
-            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+        except Exception as error:  # noqa: BLE001  # a target must not stop those after it
+            target.problem = describe_error(error)
+            return False
+        else:
+            return True
+        await asyncio.sleep(pause)
+        pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+
+
+async def _give_up() -> None:
+    """Ends all deliveries, with the programs that they have started."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Notifier:
@@ -360,8 +300,14 @@ class Notifier:
     ) -> None:
         self._setup = setup
         self._close_seconds = close_seconds
-        self._deliveries = list(_deliveries(targets, pass_env))
+        self._targets = list(_usable(targets, pass_env))
+        self._deliveries: list[Future[None]] = []
+        """Those that may be under way."""
         self._store: Store | None = None
+        self._loop = asyncio.new_event_loop()
+        # A daemon: a target that hangs must not keep the program from exiting.
+        self._thread = threading.Thread(target=self._run_loop, daemon=True)
+        self._thread.start()
         # Whatever ends this program, no program that it has started stays behind.
         atexit.register(self._stop)
 
@@ -375,47 +321,45 @@ class Notifier:
 
     def close(self) -> None:
         """Waits for deliveries, and gives up those that take too long."""
-        until = time.monotonic() + PART_FOR_DELIVERIES * self._close_seconds
-        for each in self._deliveries:
-            each.finish()
-        for each in self._deliveries:
-            each.thread.join(max(0.0, until - time.monotonic()))
+        wait(self._deliveries, PART_FOR_DELIVERIES * self._close_seconds)
         self._stop()
-        until = time.monotonic() + STOP_SECONDS
-        for each in self._deliveries:
-            each.thread.join(max(0.0, until - time.monotonic()))
         atexit.unregister(self._stop)
-        for each in self._deliveries:
+        for each in self._targets:
             if each.missed:
                 many = f"{each.missed} notifications" if each.missed > 1 else "a notification"
-                log.warning("%s did not get %s: %s", each.target.name, many, each.problem)
+                log.warning("%s did not get %s: %s", each.name, many, each.problem)
         if self._store is not None:
             self._store.close()
 
     def _send(self, run: str, seq: int, stop: ev.RunStopped) -> None:
         """Queues a stop for every target that wants it."""
-        wanting = [each for each in self._deliveries if event_of(stop.status) in each.on]
+        wanting = [each for each in self._targets if event_of(stop.status) in each.on]
         if not wanting:
             return
         # Opened in the observer's thread, where it is used.
         store = self._store = self._store or self._setup.open_store()
         found = document(store.row(run), seq, stop, store, self._setup)
-        if found is not None:
-            for each in wanting:
-                each.put(found)
+        self._deliveries = [each for each in self._deliveries if not each.done()]
+        for each in wanting if found is not None else ():
+            delivery = _deliver(each, json.dumps(found))
+            self._deliveries.append(asyncio.run_coroutine_threadsafe(delivery, self._loop))
 
     def _stop(self) -> None:
-        for each in self._deliveries:
-            each.stop()
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(_give_up(), self._loop).result(STOP_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(STOP_SECONDS)
+
+    def _run_loop(self) -> None:
+        with closing(self._loop):
+            self._loop.run_forever()
 
 
-def _deliveries(
+def _usable(
     targets: Sequence[Mapping[str, Any]], pass_env: Sequence[str]
-) -> Iterator[Delivery]:
+) -> Iterator[NotificationTarget]:
     for number, each in enumerate(targets):
         try:
-            target = build_target(each, pass_env)
+            yield build_target(each, pass_env)
         except ConfigError as error:
             log.warning("notify[%d] is off: %s", number, error)
-            continue
-        yield Delivery(frozenset(map(NotifyOn, each["on"])), target)

@@ -9,39 +9,20 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from signoff.core import events as ev
 from signoff.core.errors import ConfigError
 from signoff.runtime.extras import install_command
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
-from signoff.views.exports.otel import (
-    SERVICE,
-    OtelEvent,
-    OtelMeasurement,
-    OtelSignals,
-    OtelSpan,
-    Signal,
-    nanoseconds,
-)
-from signoff.views.genai_names import METRIC_UNITS
+from signoff.views.exports.otel import SERVICE, OtelSpan, RunSpans, nanoseconds
 from signoff.views.queued import ObserverSetup
 
 # This module is loaded only where the settings or a command ask for it.
 try:
     from opentelemetry import trace
-    from opentelemetry._logs import LogRecord, SeverityNumber
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.metrics import Histogram
-    from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -69,17 +50,8 @@ CLOSE_SECONDS = 3.0
 """How long the end of a command waits for what is still to be sent."""
 
 
-@dataclass(frozen=True)
-class OtelExporters:
-    """Where the three kinds of signal go; tests keep them in memory."""
-
-    spans: SpanExporter
-    logs: LogRecordExporter
-    metrics: MetricReader | None = None
-
-
-def otlp_exporters(endpoint: str | None, *, timeout: float | None = None) -> OtelExporters:
-    """Returns exporters that send by OTLP over HTTP, configured by the usual `OTEL_` variables.
+def otlp_exporter(endpoint: str | None, *, timeout: float | None = None) -> SpanExporter:
+    """Returns what sends by OTLP over HTTP, configured by the usual `OTEL_` variables.
 
     `endpoint` is the collector's address without a path, such as `http://localhost:4318`.
     """
@@ -87,17 +59,8 @@ def otlp_exporters(endpoint: str | None, *, timeout: float | None = None) -> Ote
     timeout = None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else timeout
     # It would print a line for each retry of each batch; `_WatchedExporter` says it once.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-
-    def address(signal: str) -> str | None:
-        return None if endpoint is None else f"{endpoint.rstrip('/')}/v1/{signal}"
-
-    return OtelExporters(
-        OTLPSpanExporter(endpoint=address("traces"), timeout=timeout),
-        OTLPLogExporter(endpoint=address("logs"), timeout=timeout),
-        PeriodicExportingMetricReader(
-            OTLPMetricExporter(endpoint=address("metrics"), timeout=timeout)
-        ),
-    )
+    address = None if endpoint is None else f"{endpoint.rstrip('/')}/v1/traces"
+    return OTLPSpanExporter(endpoint=address, timeout=timeout)
 
 
 class _WatchedExporter(SpanExporter):
@@ -127,60 +90,38 @@ class _WatchedExporter(SpanExporter):
 
 
 class OtelExport:
-    """Sends signals as they come."""
+    """Sends spans as they come."""
 
-    def __init__(self, exporters: OtelExporters, *, report: bool = True) -> None:
+    def __init__(self, exporter: SpanExporter, *, report: bool = True) -> None:
         """`report` warns once if no collector takes the spans."""
-        self._exporter = _WatchedExporter(exporters.spans, report=report)
+        self._exporter = _WatchedExporter(exporter, report=report)
         # The environment may name the service and add attributes, and goes before our name.
         named = Resource.create({"service.name": SERVICE})
         self._resource = named.merge(OTELResourceDetector().detect())
         delay = BATCH_SECONDS * 1000
         self._spans = BatchSpanProcessor(self._exporter, schedule_delay_millis=delay)
-        self._logs = LoggerProvider(resource=self._resource, shutdown_on_exit=False)
-        self._logs.add_log_record_processor(
-            BatchLogRecordProcessor(exporters.logs, schedule_delay_millis=delay)
-        )
-        readers = [exporters.metrics] if exporters.metrics is not None else []
-        self._metrics = MeterProvider(readers, self._resource, shutdown_on_exit=False)
-        meter = self._metrics.get_meter(SERVICE)
-        self._histograms: dict[str, Histogram] = {
-            name: meter.create_histogram(name, unit) for name, unit in METRIC_UNITS.items()
-        }
 
-    def send(self, signals: Iterable[Signal]) -> None:
-        """Queues signals; returns at once."""
-        for signal in signals:
-            match signal:
-                case OtelSpan():
-                    self._spans.on_end(self._sdk_span(signal))
-                case OtelEvent():
-                    self._emit(signal)
-                case OtelMeasurement(metric=metric, value=value, attributes=attributes):
-                    self._histograms[metric].record(value, dict(attributes))
+    def send(self, spans: Iterable[OtelSpan]) -> None:
+        """Queues spans; returns at once."""
+        for span in spans:
+            self._spans.on_end(self._sdk_span(span))
 
-    def deliver(self, signals: Iterable[Signal]) -> bool:
-        """Sends signals and waits for the collector; tells whether it took the spans."""
-        listed = list(signals)
-        self.send(each for each in listed if isinstance(each, OtelEvent))
-        spans = [self._sdk_span(each) for each in listed if isinstance(each, OtelSpan)]
-        for at in range(0, len(spans), BATCH_SPANS):
-            self._exporter.export(spans[at : at + BATCH_SPANS])
+    def deliver(self, spans: Iterable[OtelSpan]) -> bool:
+        """Sends spans and waits for the collector; tells whether it took them."""
+        whole = [self._sdk_span(each) for each in spans]
+        for at in range(0, len(whole), BATCH_SPANS):
+            self._exporter.export(whole[at : at + BATCH_SPANS])
             if self._exporter.failed:
                 return False
         return True
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Sends what is queued, for at most that many seconds."""
-        closing = (self._spans.shutdown, self._logs.shutdown, self._metrics.shutdown)
-        # A collector that does not answer blocks each of them for as long as its timeout. One that
-        # has not answered before is not waited for.
-        threads = [threading.Thread(target=each, daemon=True) for each in closing]
-        for thread in threads:
-            thread.start()
-        until = time.monotonic() + (0.0 if self._exporter.failed else seconds)
-        for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
+        # A collector that does not answer blocks this for as long as its timeout. One that has not
+        # answered before is not waited for.
+        thread = threading.Thread(target=self._spans.shutdown, daemon=True)
+        thread.start()
+        thread.join(0.0 if self._exporter.failed else seconds)
 
     def _sdk_span(self, span: OtelSpan) -> ReadableSpan:
         status = trace.StatusCode.ERROR if span.failed else trace.StatusCode.UNSET
@@ -197,19 +138,6 @@ class OtelExport:
             instrumentation_scope=InstrumentationScope(SERVICE),
         )
 
-    def _emit(self, event: OtelEvent) -> None:
-        span = trace.NonRecordingSpan(_context(event.trace_id, event.span_id))
-        at = nanoseconds(event.at)
-        record = LogRecord(
-            timestamp=at,
-            observed_timestamp=at,
-            context=trace.set_span_in_context(span),
-            severity_number=SeverityNumber.INFO,
-            attributes=dict(event.attributes),
-            event_name=event.name,
-        )
-        self._logs.get_logger(SERVICE).emit(record)
-
 
 def _context(trace_id: str, span_id: str) -> trace.SpanContext:
     flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
@@ -224,23 +152,23 @@ class OtelObserver:
     again, under the same ids: they may have been in its memory.
     """
 
-    def __init__(self, setup: ObserverSetup, exporters: OtelExporters) -> None:
+    def __init__(self, setup: ObserverSetup, exporter: SpanExporter) -> None:
         self._setup = setup
-        self._export = OtelExport(exporters)
+        self._export = OtelExport(exporter)
         self._store: Store | None = None
-        self._runs: dict[str, tuple[int, OtelSignals]] = {}
+        self._runs: dict[str, tuple[int, RunSpans]] = {}
         """The last commit of each run that was followed, and the run up to there."""
 
     def notice(self, notice: Notice) -> None:
         """Follows one commit."""
         if not isinstance(notice, Recorded):
             return
-        seq, signals = self._runs.get(notice.run, (0, None))
-        if signals is None or seq + 1 != notice.seq:
-            signals = self._catch_up(notice.run, seq, notice.seq, signals)
+        seq, follow = self._runs.get(notice.run, (0, None))
+        if follow is None or seq + 1 != notice.seq:
+            follow = self._catch_up(notice.run, seq, notice.seq, follow)
         for event in notice.events:
-            self._export.send(signals.apply(event))
-        self._runs[notice.run] = notice.seq, signals
+            self._export.send(follow.apply(event))
+        self._runs[notice.run] = notice.seq, follow
         if any(isinstance(event, ev.RunStopped) for event in notice.events):
             # A process that drives thousands of runs must not remember them all.
             del self._runs[notice.run]
@@ -251,31 +179,29 @@ class OtelObserver:
         if self._store is not None:
             self._store.close()
 
-    def _catch_up(self, name: str, seq: int, to: int, signals: OtelSignals | None) -> OtelSignals:
+    def _catch_up(self, name: str, seq: int, to: int, follow: RunSpans | None) -> RunSpans:
         """Reads the commits that were not followed, and sends what may be missing of them."""
         if self._store is None:
             # Opened here because only this thread may use it.
             self._store = self._setup.open_store()
         record = self._setup.record_of(self._store, name)
         content = self._setup.log_content
-        if signals is None:
-            history = record.history(record.definition) if record.history is not None else None
-            signals = OtelSignals(name, history, content)
-        missed: list[Signal] = []
+        if follow is None:
+            follow = RunSpans(name, content)
+        missed: list[OtelSpan] = []
         killed, last = False, 0.0
         for number, event in record.events(whole=content):
             if seq < number < to:
-                missed += signals.apply(event)
+                missed += follow.apply(event)
                 killed, last = not isinstance(event, ev.RunStopped), event.at
         if seq:
             # Notices were dropped because the queue was full; the journal has them all.
             self._export.send(missed)
         elif killed:
-            spans = [each for each in missed if isinstance(each, OtelSpan)]
-            self._export.send(each for each in spans if each.ended_at >= last - UNSENT_SECONDS)
-        return signals
+            self._export.send(each for each in missed if each.ended_at >= last - UNSENT_SECONDS)
+        return follow
 
 
 def otel_observer(setup: ObserverSetup, *, endpoint: str | None = None) -> OtelObserver:
     """Returns the observer of `observe: {otel: ...}`; raises `ConfigError` without the extra."""
-    return OtelObserver(setup, otlp_exporters(endpoint, timeout=LIVE_SECONDS))
+    return OtelObserver(setup, otlp_exporter(endpoint, timeout=LIVE_SECONDS))

@@ -14,6 +14,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import fields as dataclass_fields
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.amounts import timestamp
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import NOT_ENDED, Outcome, Status
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import create_private
 from signoff.runtime.environment import Secrets
@@ -29,7 +30,7 @@ from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.runtime.store_port import Store, events_in
 from signoff.views.metrics import PAIR_REASONS
 from signoff.views.queued import ObserverSetup
-from signoff.views.timeline import EffectTry, Timeline
+from signoff.views.timeline import Timeline
 
 LOGGER = "signoff.run"
 
@@ -38,45 +39,22 @@ DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 History = Callable[[str, int], Iterable[ev.Event]]
 """Returns the events of a run before the commit of a number."""
 
-_RECORDS: Mapping[str, tuple[int, str, tuple[str, ...], tuple[str, ...]]] = {
-    ev.RunStarted.tag: (INFO, "Starting workflow", (), ("params",)),
-    ev.RunResumed.tag: (INFO, "Resuming workflow", (), ()),
-    ev.RunStopped.tag: (INFO, "Workflow completed", ("status", "due_at"), ("reason",)),
-    ev.LimitsChanged.tag: (INFO, "Limits changed", ("limits",), ()),
-    ev.AgentSwitched.tag: (INFO, "Agent switched", ("agent", "to"), ()),
-    ev.ParamsCorrected.tag: (INFO, "Parameters corrected", (), ("params",)),
-    ev.DefinitionAdopted.tag: (INFO, "Definition adopted", ("definition",), ()),
-    ev.StepBegun.tag: (DEBUG, "Preconditions met", (), ()),
-    ev.StepWorked.tag: (DEBUG, "Step worked", ("outcome",), ()),
-    ev.AttemptFailed.tag: (WARNING, "Attempt failed", ("late",), ("problem",)),
-    ev.Escalated.tag: (WARNING, "Escalated to a human", (), ("problem",)),
-    ev.AttemptOpened.tag: (INFO, "Sent back by a human", (), ("feedback",)),
-    ev.AttemptReplaced.tag: (INFO, "Attempt started over", (), ()),
-    ev.LimitLifted.tag: (INFO, "Limit lifted by a human", (), ()),
-    ev.StepFinished.tag: (INFO, "Step finished", ("outcome", "to"), ()),
-    ev.EffectStarted.tag: (DEBUG, "Effect started", ("attempt",), ("payload",)),
-    ev.EffectRunning.tag: (DEBUG, "Process started", (), ()),
-    ev.EffectAttemptFailed.tag: (WARNING, "Effect failed and is retried", (), ()),
-    ev.EffectFinished.tag: (INFO, "Effect finished", (), ("reply",)),
-    ev.ItemFinished.tag: (DEBUG, "Item finished", ("scope",), ("result",)),
-    ev.ItemFailed.tag: (WARNING, "Item failed", ("scope",), ("problem",)),
-    ev.Logged.tag: (INFO, "Handler logged a line", ("scope",), ("text",)),
-}
-"""By event: the level, the message, fields that are always logged, and fields with content."""
+_PLAIN = frozenset(
+    {"status", "due_at", "limits", "agent", "to", "definition", "outcome", "late", "attempt"}
+    | {"scope", "kind"}
+)
+"""What is logged of events whatever they are about."""
+_CONTENT = frozenset(
+    {"params", "reason", "problem", "feedback", "payload", "reply", "result", "text"}
+)
+"""What may have prompts, replies and inputs. A field that is in neither set is not logged, so what
+a later version adds to an event does not get into logs by itself."""
 
-_ENDINGS = {
-    Status.WAITING: "Workflow waiting",
-    Status.QUEUED: "Workflow queued",
-    Status.PARKED: "Workflow parked",
-    Status.INTERRUPTED: "Workflow interrupted",
-}
+_DETAILS = (ev.StepBegun, ev.StepWorked, ev.EffectStarted, ev.EffectRunning, ev.ItemFinished)
+_TROUBLE = (ev.AttemptFailed, ev.Escalated, ev.EffectAttemptFailed, ev.ItemFailed)
 _AS_PLANNED = frozenset({Status.COMPLETED, Status.WAITING, Status.PARKED, Status.QUEUED})
-
-_VERBS = {
-    EffectKind.ASK: ("Asking agent", "Agent answered"),
-    EffectKind.COMMAND: ("Running program", "Program ended"),
-    EffectKind.WAIT: ("Waiting for a human", "Human answered"),
-}
+_NEWS = frozenset({EffectKind.ASK, EffectKind.COMMAND, EffectKind.WAIT})
+"""Effects whose ends are news; the others are details."""
 
 _WRITING, _DECIDING = "GENERATING", "DECIDING"
 """The steps with which a turn of a pair begins and ends; `signoff.pair` is a layer above."""
@@ -170,24 +148,45 @@ class LoggingObserver:
         self, run: str, line: Timeline, event: ev.Event
     ) -> tuple[int, str, dict[str, Any]]:
         """Returns the level, the message and the fields of an event's record."""
-        level, message, plain, content = _RECORDS[event.tag]
         visit = line.current
-        step = visit.step if visit is not None else ""
-        fields = {
+        names = _PLAIN | _CONTENT if self._content else _PLAIN
+        own = {each.name: getattr(event, each.name) for each in dataclass_fields(event)}
+        fields: dict[str, Any] = {
+            **{k: v for k, v in own.items() if k in names and v not in ("", None)},
             "run": run,
             "event": event.tag,
             "workflow": line.state.workflow,
-            "step": step,
+            "step": visit.step if visit is not None else "",
             "times": visit.visit if visit is not None else 1,
             "round": line.state.iteration,
-            **{name: value for name in plain if (value := getattr(event, name)) not in ("", None)},
         }
-        if self._content:
-            fields |= {name: getattr(event, name) for name in content}
-        describe = _DESCRIBE.get(event.tag)
-        if describe is not None:
-            level, message = describe(line, event, fields, self._content) or (level, message)
-        return level, _named(run, event, message, step), fields
+        if (add := _ADD.get(event.tag)) is not None:
+            add(line, event, fields, self._content)
+        return _level(event, fields), _message(event, fields), fields
+
+
+def _level(event: ev.Event, fields: Mapping[str, Any]) -> int:
+    unplanned = isinstance(event, ev.RunStopped) and event.status not in _AS_PLANNED
+    if unplanned or isinstance(event, _TROUBLE) or "error_type" in fields:
+        return WARNING
+    minor = isinstance(event, ev.EffectFinished) and fields.get("kind") not in _NEWS
+    return DEBUG if minor or isinstance(event, _DETAILS) else INFO
+
+
+def _message(event: ev.Event, fields: Mapping[str, Any]) -> str:
+    """Returns a text that is the same for all events of a kind, with the run and the step."""
+    # The two messages that mark a run's start and end are fixed: people search for them.
+    match event:
+        case ev.RunStarted():
+            return "Starting workflow"
+        case ev.RunStopped() if event.status not in NOT_ENDED:
+            return "Workflow completed"
+        case ev.RunStopped():
+            words = f"Workflow {event.status.value}"
+        case _:
+            words = event.tag.replace("_", " ").capitalize()
+    place = "" if isinstance(event, _ABOUT_RUN) else fields["step"]
+    return ": ".join(filter(None, (fields["run"], place, words)))
 
 
 class LogOutput(LoggingObserver):
@@ -280,21 +279,7 @@ class _Warnings(logging.Handler):
                 self._file.handle(record)
 
 
-_MARKS = frozenset({_RECORDS[ev.RunStarted.tag][1], _RECORDS[ev.RunStopped.tag][1]})
 _ABOUT_RUN = (ev.RunResumed, ev.RunStopped, ev.LimitsChanged, ev.AgentSwitched, ev.ParamsCorrected)
-
-
-def _named(run: str, event: ev.Event, message: str, step: str) -> str:
-    """Returns a message with its run and step, for formats that show no fields."""
-    # The two messages that mark a run's start and end are fixed: people search for them.
-    if message in _MARKS:
-        return message
-    about_run = not step or isinstance(event, _ABOUT_RUN)
-    return f"{run}: {message}" if about_run else f"{run}: {step}: {message}"
-
-
-Description = tuple[int, str] | None
-"""The level and the message, if they are not those of the table."""
 
 
 def _pair_settings(line: Timeline) -> Mapping[str, Any]:
@@ -313,9 +298,7 @@ def _started(line: Timeline, _: ev.RunStarted, fields: dict[str, Any], content: 
         fields["user_input"] = settings.get("task")
 
 
-def _stopped(
-    line: Timeline, event: ev.RunStopped, fields: dict[str, Any], content: bool
-) -> Description:
+def _stopped(line: Timeline, event: ev.RunStopped, fields: dict[str, Any], content: bool) -> None:
     reason = event.stop_reason or {}
     is_pair = bool(_pair_settings(line))
     pair_reason = PAIR_REASONS.get(event.status) if is_pair else None
@@ -325,9 +308,7 @@ def _stopped(
     fields["stop_reason"] = reason.get("kind")
     error = reason.get("error") or {}
     if error:
-        fields |= {"error_type": error.get("kind"), **_error(error, "kind", content)}
-    level = INFO if event.status in _AS_PLANNED else WARNING
-    return level, _ENDINGS.get(event.status, _RECORDS[event.tag][1])
+        fields |= _error(error, "kind", content)
 
 
 def _step_finished(
@@ -341,12 +322,9 @@ def _step_finished(
 
 def _effect_started(
     _: Timeline, event: ev.EffectStarted, fields: dict[str, Any], _content: bool
-) -> Description:
+) -> None:
     payload = event.payload if isinstance(event.payload, dict) else {}
-    fields |= {"effect": event.id, "kind": event.kind.value}
-    fields |= {name: payload[name] for name in ("agent", "model") if payload.get(name)}
-    level = INFO if event.kind is EffectKind.WAIT else DEBUG
-    return level, _VERBS.get(event.kind, ("Effect started", ""))[0]
+    fields |= {"effect": event.id, **_subject(event.kind, payload)}
 
 
 def _effect_finished(
@@ -354,34 +332,34 @@ def _effect_finished(
     event: ev.EffectFinished | ev.EffectAttemptFailed,
     fields: dict[str, Any],
     content: bool,
-) -> Description:
+) -> None:
     effect = line.unfinished.get(event.id)
     fields["effect"] = event.id
     if effect is not None:
-        fields |= {**_subject(effect), "duration": round(event.at - effect.started_at, 3)}
+        fields |= {
+            **_subject(effect.kind, effect.payload),
+            "duration": round(event.at - effect.started_at, 3),
+        }
     fields |= {name: value for name, value in (event.usage or {}).items() if value is not None}
     if event.error is not None:
-        fields |= {"error_type": event.error.get("type"), **_error(event.error, "type", content)}
-        return None if isinstance(event, ev.EffectAttemptFailed) else (WARNING, "Effect failed")
-    if effect is None or effect.kind not in _VERBS:
-        return DEBUG, "Effect finished"
-    return INFO, _VERBS[effect.kind][1]
+        fields |= _error(event.error, "type", content)
 
 
-def _subject(effect: EffectTry) -> dict[str, Any]:
+def _subject(kind: EffectKind, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Returns who was asked for what; the arguments of a program may quote content."""
-    values = {name: effect.payload.get(name) for name in ("agent", "model")}
-    if effect.kind is EffectKind.COMMAND:
-        values["program"] = (effect.payload.get("argv") or [""])[0]
-    return {"kind": effect.kind.value, **{k: v for k, v in values.items() if v}}
+    values = {name: payload.get(name) for name in ("agent", "model")}
+    if kind is EffectKind.COMMAND:
+        values["program"] = (payload.get("argv") or [""])[0]
+    return {"kind": kind.value, **{k: v for k, v in values.items() if v}}
 
 
 def _error(error: Mapping[str, Any], kind: str, content: bool) -> dict[str, Any]:
     quotes = error.get(kind) in _QUOTES_REPLIES
-    return {} if quotes and not content else {"error": error.get("message")}
+    message = {} if quotes and not content else {"error": error.get("message")}
+    return {"error_type": error.get(kind), **message}
 
 
-_DESCRIBE: Mapping[str, Callable[[Timeline, Any, dict[str, Any], bool], Description]] = {
+_ADD: Mapping[str, Callable[[Timeline, Any, dict[str, Any], bool], None]] = {
     ev.RunStarted.tag: _started,
     ev.RunStopped.tag: _stopped,
     ev.StepFinished.tag: _step_finished,
@@ -389,3 +367,4 @@ _DESCRIBE: Mapping[str, Callable[[Timeline, Any, dict[str, Any], bool], Descript
     ev.EffectFinished.tag: _effect_finished,
     ev.EffectAttemptFailed.tag: _effect_finished,
 }
+"""What is added to the fields of an event."""

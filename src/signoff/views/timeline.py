@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.amounts import cut
@@ -30,9 +30,6 @@ from signoff.core.outcome import NOT_ENDED, Outcome
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
-
-if TYPE_CHECKING:
-    pass
 
 _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""

@@ -187,7 +187,9 @@ def say(**event: object) -> None:
 def claude(text: str, *, whole: bool) -> None:
     if not whole:
         say(type="system", subtype="init", session_id="s")
-        say(type="assistant", message={"content": [{"type": "text", "text": text}]})
+        delta = {"type": "text_delta", "text": text}
+        say(type="stream_event", event={"type": "content_block_delta", "delta": delta})
+        say(type="stream_event", event={"type": "message_stop"})
     done = {"type": "result", "subtype": "success", "is_error": False, "result": text}
     say(**done, session_id="s", usage=USAGE, total_cost_usd=0.01)
 

@@ -74,7 +74,8 @@ def claude(act: dict) -> None:  # type: ignore[type-arg]  # plain data
             die()
         case "Hang":
             if act["after"]:
-                say(type="assistant", message={"content": [{"type": "text", "text": act["after"]}]})
+                delta = {"type": "text_delta", "text": act["after"]}
+                say(type="stream_event", event={"type": "content_block_delta", "delta": delta})
             hang()
         case "Unreachable":
             claude_fails(None, "API Error: Connection refused (ECONNREFUSED)")

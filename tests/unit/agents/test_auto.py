@@ -119,7 +119,7 @@ async def test_a_model_too_small_to_review_is_chosen_only_if_it_is_listed() -> N
     """It would spend minutes on each review, and no answer could be used."""
     small = candidate("local", ready(), "local", configured=True)
 
-    with pytest.raises(AgentAuth, match="too small to review"):
+    with pytest.raises(AgentAuth, match="never chosen unless named: local"):
         await asked(auto(small))
     assert (await asked(auto(small, among=["local"])))[0] == "local"
 
@@ -138,7 +138,7 @@ async def test_the_error_says_what_each_agent_lacks_that_somebody_began_to_set_u
 
     assert str(raised.value) == (
         "no agent can review yet (codex: not installed (install it); anthropic: key found, no "
-        "model set; local: ready, but too small to review; not set up here: claude)"
+        "model set; never chosen unless named: local; not set up here: claude)"
     )
     assert {CheckSetup(), Resume("run", agent="auto", instead="manual")} <= {*raised.value.remedies}
     assert not (await agent.health()).ready

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from signoff.agents.failures import failure_error, find_reset_time, find_status
+from signoff.agents.failures import failure_error, find_reset_time
 from signoff.core.errors import AgentAuth, AgentError, AgentQuota, AgentTransient
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -62,7 +62,7 @@ def test_an_unrecognized_text_is_neither_retried_nor_waited_for() -> None:
 )
 def test_the_status_is_found_in_a_sentence(text: str, status: int | None) -> None:
     """Most programs mention the status of the server in a sentence."""
-    assert find_status(text) == status
+    assert failure_error("gemini", text, remedy="").status == status
 
 
 @pytest.mark.parametrize(

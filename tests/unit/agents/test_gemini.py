@@ -168,15 +168,6 @@ async def test_a_denied_write_is_a_refusal(tmp_path: Path, why: str) -> None:
         await ask(gemini(tmp_path, INIT + tool + piece("Done.") + END))
 
 
-async def test_a_json_answer_is_not_taken_for_a_result_document(tmp_path: Path) -> None:
-    """A structured answer may have a field of the same name."""
-    text = json.dumps({"response": "yes", "confidence": 3})
-
-    reply = await ask(gemini(tmp_path, f"print({text!r})"))
-
-    assert reply.text == text
-
-
 async def test_a_long_prompt_is_answered_in_one_document(tmp_path: Path) -> None:
     """The stream repeats the prompt, and gemini may exit before the rest is written."""
     show = "say(session_id='g', response=json.dumps(sys.argv[1:]), stats={})"

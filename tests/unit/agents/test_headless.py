@@ -26,6 +26,10 @@ from tests.unit.agents.programs import Watcher, ask, program
 DONE = "say(type='result', result='Done.', total_cost_usd=0.5)\n"
 
 
+def _answering(expression: str) -> str:
+    return f"say(type='result', result={expression})"
+
+
 def agent(folder: Path, body: str, **options: Any) -> ClaudeAgent:
     return ClaudeAgent(path=program(folder / "bin", "claude", body), **options)
 
@@ -47,12 +51,21 @@ async def test_text_with_a_failing_exit_code_is_an_error(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "half", ['{"type":"result","subtype":"succ', '[{"type":"system"', '{"a": 1,']
+    ("output", "error"),
+    [
+        ('{"type":"result","subtype":"succ', AgentBadOutput),
+        ('[{"type":"system"', AgentBadOutput),
+        ("Yes.", AgentBadOutput),
+        ("", AgentBadOutput),
+        ('{"a": 1}', AgentTransient),
+    ],
 )
-async def test_a_truncated_json_document_is_an_error(tmp_path: Path, half: str) -> None:
-    """A truncated document would be reviewed as if it were complete."""
-    with pytest.raises(AgentBadOutput, match="half a JSON"):
-        await ask(agent(tmp_path, f"print({half!r}, end='')"))
+async def test_output_that_is_not_the_vendors_is_an_error(
+    tmp_path: Path, output: str, error: type[AgentError]
+) -> None:
+    """A truncated document or a warning would be reviewed as if it were the answer."""
+    with pytest.raises(error, match="before its result"):
+        await ask(agent(tmp_path, f"print({output!r}, end='')"))
 
 
 @pytest.mark.parametrize(("edit", "noted"), [(False, True), (True, False)])
@@ -63,13 +76,13 @@ def test_a_program_that_may_only_read_is_told_so(
     path = program(tmp_path / "bin", "codex", "")
     request = AgentRequest("Write notes.md.", workspace=str(workspace), edit=edit)
 
-    assert (READ_ONLY in CodexAgent(path=path).prompt(request)) is noted
+    assert (READ_ONLY in CodexAgent(path=path).input_text(request)) is noted
 
 
 async def test_output_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     """Replacement characters would silently change code."""
     with pytest.raises(AgentBadOutput, match="not UTF-8"):
-        await ask(agent(tmp_path, r"sys.stdout.buffer.write(b'caf\xe9 for all')"))
+        await ask(agent(tmp_path, DONE + r"sys.stdout.buffer.write(b'caf\xe9 for all')"))
 
 
 async def test_endless_output_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +140,7 @@ async def test_a_program_that_is_too_old_is_reported_with_its_version(tmp_path: 
         "else: sys.exit(\"error: unknown option '--json-schema'\")"
     )
 
-    with pytest.raises(AgentBadRequest, match=r"its version is 1\.0\.3.*2\.1 or newer"):
+    with pytest.raises(AgentBadRequest, match=r"version 2\.1 or newer"):
         await ask(agent(tmp_path, old))
 
     health = await agent(tmp_path, old).health()
@@ -156,14 +169,15 @@ async def test_a_secret_in_the_output_is_redacted(
     """Replies and errors are stored in the journal and displayed."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "zq-very-secret-key")
     watcher = Watcher()
-    leak = "print('my key is', os.environ['ANTHROPIC_API_KEY'])\n"
+    plain = "os.environ['ANTHROPIC_API_KEY']"
+    leak = _answering("'my key is ' + os.environ['ANTHROPIC_API_KEY']") + "\n"
 
     reply = await ask(agent(tmp_path, leak), watcher=watcher)
     with pytest.raises(AgentError) as raised:
-        await ask(agent(tmp_path, leak + "sys.exit(1)"), watcher=watcher)
+        await ask(agent(tmp_path, f"print({plain})\nsys.exit(1)"), watcher=watcher)
 
     value = await ask(
-        agent(tmp_path, "say(key=os.environ['ANTHROPIC_API_KEY'])"),
+        agent(tmp_path, _answering("json.dumps({'key': os.environ['ANTHROPIC_API_KEY']})")),
         schema={"type": "object"},
         watcher=watcher,
     )
@@ -191,16 +205,18 @@ async def test_unrelated_keys_do_not_reach_the_program(
     """A user's environment has many keys, and an agent needs one of them."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
     monkeypatch.setenv("CHOSEN", "yes")
-    show = "print(sorted({'AWS_SECRET_ACCESS_KEY', 'CHOSEN', 'FIXED', 'PATH'} & set(os.environ)))"
+    show = "sorted({'AWS_SECRET_ACCESS_KEY', 'CHOSEN', 'FIXED', 'PATH'} & set(os.environ))"
 
-    reply = await ask(agent(tmp_path, show, pass_env=["CHOSEN"], env={"FIXED": "1"}))
+    reply = await ask(
+        agent(tmp_path, _answering(f"str({show})"), pass_env=["CHOSEN"], env={"FIXED": "1"})
+    )
 
     assert reply.text == "['CHOSEN', 'FIXED', 'PATH']"
 
 
 async def test_without_a_workspace_it_works_in_an_empty_folder(tmp_path: Path) -> None:
     """A request without a workspace must not depend on the current folder."""
-    reply = await ask(agent(tmp_path, "print(os.listdir(), os.getcwd())"))
+    reply = await ask(agent(tmp_path, _answering("f'{os.listdir()} {os.getcwd()}'")))
 
     listing, _, cwd = reply.text.partition(" ")
     assert listing == "[]"

@@ -115,29 +115,6 @@ def test_a_document_over_many_lines_is_one_event(text: bytes) -> None:
     assert received.events == [{"a": 1}]
 
 
-@pytest.mark.parametrize(
-    ("text", "is_truncated_json"),
-    [
-        ('{"a": 1', True),
-        ('[{"a": 1}, {"b"', True),
-        ('{"a": 1}', False),
-        ('{"a": 1}\n{"b": 2}', False),
-        ("{{ template }}", False),
-        ("[draft] a text", False),
-        ("plain", False),
-        ("", False),
-    ],
-)
-def test_a_truncated_document_is_not_text(text: str, is_truncated_json: bool) -> None:
-    """Text may start with a bracket, but truncated JSON must not pass as text."""
-    received = Received()
-
-    received.transcript.add(text.encode())
-    received.transcript.close()
-
-    assert received.transcript.is_truncated_json is is_truncated_json
-
-
 def test_an_endless_line_does_not_fill_the_memory() -> None:
     """Standard error is read as long as the program runs."""
     lines: list[str] = []

@@ -23,8 +23,6 @@ async def test_a_prompt_without_an_answer_is_refused_and_reported() -> None:
     with pytest.raises(AgentBadRequest, match=r"no answer to its call 2: 'second'.*\.on\("):
         await ask(agent, "second")
 
-    assert agent.refused == ["second"]
-
 
 @pytest.mark.parametrize(
     "match", ["draft", re.compile(r"^Write .* now$"), lambda request: len(request.prompt) == 17]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.answer_file import read_entries
+from signoff.agents.scripted import read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.errors import (
     AgentAuth,
@@ -16,7 +16,6 @@ from signoff.core.errors import (
     AgentRefused,
     AgentTimeout,
     AgentTransient,
-    ConfigError,
 )
 from signoff.core.spend import Usage
 from signoff.runtime.effect_errors import usage_of
@@ -202,7 +201,7 @@ def test_all_problems_of_a_script_are_reported_at_once(tmp_path: Path) -> None:
         "- {fault: 418}\n- {fault: {quota: someday}}\n- {text: a, usage: {dollars: 1}}\n"
     )
 
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(AgentBadRequest) as raised:
         read_entries(file)
 
     message = str(raised.value)

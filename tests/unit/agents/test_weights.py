@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.agents.weights import CATALOG, State, model_cache
+from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
+from signoff.core.errors import UnknownName
 from tests.unit.agents.wheels import MODEL, cache_of, packed
 
 
@@ -65,3 +66,9 @@ def test_removing_returns_the_bytes_freed(tmp_path: Path) -> None:
 
     assert freed == [len(MODEL), 0]
     assert cache.state(weights) is State.MISSING
+
+
+def test_an_unknown_model_is_not_searched_for(tmp_path: Path) -> None:
+    """No package may be downloaded because of a typo."""
+    with pytest.raises(UnknownName, match=SMOLLM2.name):
+        ModelCache(tmp_path, CATALOG).find("smollm3")

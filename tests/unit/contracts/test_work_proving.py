@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from signoff.contracts.checkpoint import Checkpoint
-from signoff.contracts.context import StepContext
 from signoff.contracts.database import open_database
 from signoff.contracts.model import Condition, Database
-from signoff.contracts.work import evaluate, problems_of
+from signoff.contracts.work import StepContext, evaluate, problems_of
 from signoff.core.errors import StepFailed
 
 CONTEXT = StepContext("write", Checkpoint("run", "book", "write"))

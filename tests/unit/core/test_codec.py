@@ -190,3 +190,14 @@ def nested(levels: int) -> Any:
 
 def refuse_look_up(key: str) -> NoReturn:
     raise AssertionError(f"looked up {key}")
+
+
+def test_a_long_text_with_a_nul_stays_in_the_json() -> None:
+    """PostgreSQL refuses the character in a text of its own; models write it now and then."""
+    blobs: dict[str, str] = {}
+
+    text = encode([LONG + "\x00"], blobs)
+
+    assert not blobs
+    assert "\x00" not in text
+    assert decode(text, blobs.__getitem__) == [LONG + "\x00"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.core.checked import CheckedCall
-from signoff.core.context import Chance, FanOutCall, StepContext
+from signoff.core.context import FanOutCall, StepContext
 from signoff.core.effects import Effect, EffectKind, OnCrash
 from signoff.core.errors import UsageError
 from signoff.core.requests import Question
@@ -51,7 +51,7 @@ class RecordingPort:
         self.parked.append((until, key))
         return nothing()
 
-    def random(self, ctx: StepContext) -> Chance:
+    def random(self, ctx: StepContext) -> Random:
         return Random(7)
 
     def spend(self) -> Spend:

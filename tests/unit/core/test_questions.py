@@ -29,10 +29,7 @@ def test_a_request_stores_all_questions_without_what_is_empty() -> None:
             {
                 "header": "Storage",
                 "text": "Where are records kept?",
-                "options": [
-                    {"label": "SQLite", "description": "one file"},
-                    {"label": "Postgres"},
-                ],
+                "options": [{"label": "SQLite", "description": "one file"}, {"label": "Postgres"}],
             },
             {
                 "header": "Extras",
@@ -141,10 +138,8 @@ def test_a_deadline_answers_all_questions() -> None:
 
     assert form["default"] == {"Storage": "SQLite"}
     assert describe_default(form) == "'Storage=SQLite' is taken"
-    with pytest.raises(UsageError, match=r"default= Storage: .* choose one of: SQLite, Postgres"):
+    with pytest.raises(UsageError, match=r"Storage: .* choose one of: SQLite, Postgres"):
         Questions("?", [STORAGE], deadline=soon, default={"Storage": "Oracle"})
-    with pytest.raises(UsageError, match="the labels to choose, by header: Storage, Auth"):
-        Questions("?", [STORAGE, AUTH], deadline=soon)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from signoff.core.requests import (
     describe_default,
     is_open_to_agents,
 )
+from tests.tables import table
 
 SHIP = Choice("Ship?", ["Yes", Option("No", requires_input=True), "Maybe"])
 
@@ -81,68 +83,49 @@ def test_every_request_can_have_a_deadline_and_a_name(
     assert "default" not in make("?", default=default).to_json()
 
 
-@pytest.mark.parametrize("deadline", ["5", 6, datetime(2100, 1, 1, tzinfo=UTC)])
-def test_a_deadline_is_a_stretch_of_time_and_nothing_else(deadline: object) -> None:
-    """`deadline="5"` failed with an AttributeError that did not say what it takes."""
-    with pytest.raises(UsageError, match=r"a timedelta of more than 0, such as"):
-        Question("Which tone?", deadline=deadline, default="calm")
+CHOICE = partial(Choice, options=["a", "b"])
+DEFAULTS: dict[Callable[..., Request], Any] = {
+    Question: "calm",
+    Response: "calm",
+    Approval: True,
+    CHOICE: "a",
+}
 
 
-@pytest.mark.parametrize("deadline", [timedelta(0), timedelta(hours=-1)], ids=["zero", "negative"])
-@pytest.mark.parametrize(
-    ("make", "default"),
-    [
-        (Question, "calm"),
-        (Response, "calm"),
-        (Approval, True),
-        (lambda prompt, **more: Choice(prompt, ["a", "b"], **more), "a"),
-    ],
-    ids=["question", "response", "approval", "choice"],
-)
-def test_a_deadline_leaves_time_to_answer(
-    make: Callable[..., Request], default: object, deadline: timedelta
-) -> None:
+@table("deadline", ["5", 6, datetime(2100, 1, 1, tzinfo=UTC), timedelta(0), timedelta(hours=-1)])
+def test_a_deadline_is_a_stretch_of_time_that_leaves_time_to_answer(deadline: Any) -> None:
     """An approval without any time to answer approved itself, unseen."""
-    with pytest.raises(UsageError, match="a timedelta of more than 0, such as"):
-        make("?", deadline=deadline, default=default)
+    for make, default in DEFAULTS.items():
+        with pytest.raises(UsageError, match=r"a timedelta of more than 0, such as"):
+            make("?", deadline=deadline, default=default)
 
 
-@pytest.mark.parametrize(
-    ("make", "wanted"),
-    [
-        (lambda **more: Question("?", **more), "a text"),
-        (lambda **more: Response("?", **more), "a text"),
-        (lambda **more: Choice("?", ["a", "b"], **more), "one of a, b"),
-        (lambda **more: Approval("?", "x", **more), r"False \(rejected\) or True \(approved\)"),
-    ],
-    ids=["question", "response", "choice", "approval"],
-)
+@table("make", [*DEFAULTS])
 def test_a_deadline_needs_an_answer_that_counts_when_it_has_passed(
-    make: Callable[..., Request], wanted: str
+    make: Callable[..., Request],
 ) -> None:
     """Without one the run continued with None as the answer, and completed."""
-    with pytest.raises(UsageError, match=f"a deadline needs a default=.*: {wanted}"):
-        make(deadline=timedelta(hours=1))
+    with pytest.raises(UsageError, match="a deadline needs a default="):
+        make("?", deadline=timedelta(hours=1))
 
 
-@pytest.mark.parametrize(
+@table(
     ("make", "default", "problem"),
-    [
-        (lambda **more: Choice("?", ["a", "b"], **more), "c", "'c' is not an option.*: a, b"),
-        (lambda **more: Question("?", ["a", "b"], **more), "c", "'c' is not an option.*: a, b"),
-        (lambda **more: Approval("?", "x", **more), "no", r"must be False \(rejected\)"),
-        (lambda **more: Question("?", **more), 7, "default= must be a text, not 7"),
-        (lambda **more: Response("?", **more), {}, "default= must be a text"),
-        (lambda **more: Response("?", {"type": "object"}, **more), "none", "contains JSON"),
-    ],
-    ids=["choice", "short choice", "approval", "question", "response", "by schema"],
+    {
+        "choice": (CHOICE, "c", "'c' is not an option.*: a, b"),
+        "short choice": (partial(Question, options=["a", "b"]), "c", "'c' is not an option"),
+        "approval": (Approval, "no", "approve or reject"),
+        "question": (Question, 7, "default=7 cannot be taken: the answer must be a text"),
+        "response": (Response, {}, "the answer must be a text"),
+        "by schema": (partial(Response, schema={"type": "object"}), "none", "Expecting value"),
+    },
 )
 def test_a_default_is_something_a_human_could_have_answered(
     make: Callable[..., Request], default: object, problem: str
 ) -> None:
     """The handler got an option it had never offered, days later."""
     with pytest.raises(UsageError, match=problem):
-        make(deadline=timedelta(hours=1), default=default)
+        make("?", deadline=timedelta(hours=1), default=default)
 
 
 def test_a_default_response_is_read_like_a_given_one() -> None:

@@ -1,6 +1,7 @@
-"""Which requests are approvals, and what the settings require of them."""
+"""Which requests are approvals, and which answers need a signature."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from signoff.core.requests import (
     Request,
     Response,
     approves,
+    needs_presence,
     request_word,
     require_presence,
 )
@@ -51,14 +53,6 @@ def test_a_request_has_a_word_for_humans(request_: Request, word: str) -> None:
     assert request_word(request_.to_json()) == word
 
 
-def test_no_deadline_approves_where_the_settings_require_presence() -> None:
-    """A default that approves would make the signature optional: one only had to wait."""
-    with pytest.raises(UsageError):
-        require_presence(Approval("Ship?", "x", deadline=DAY, default=True).to_json())
-
-    require_presence(Approval("Ship?", "x", deadline=DAY, default=False).to_json())
-
-
 def test_an_approval_is_one_whether_or_not_it_had_to_be_signed() -> None:
     """A check of all approvals has to list those that no one signed, too."""
     choice = Choice("Go?", OPTIONS, approves=("approve",)).to_json()
@@ -67,3 +61,44 @@ def test_an_approval_is_one_whether_or_not_it_had_to_be_signed() -> None:
     assert not approves(Approval("Ship?", "x").to_json(), False)
     assert [each for each in OPTIONS if approves(choice, each)] == ["approve"]
     assert not approves(Choice("Which?", OPTIONS).to_json(), "approve")
+
+
+@pytest.mark.parametrize(
+    ("request_", "needed"),
+    [
+        (Approval("Ship?", "x", presence=True), [True]),
+        (Approval("Ship?", "x"), []),
+        (Choice("Go?", OPTIONS, presence=True), OPTIONS),
+        (Choice("Go?", OPTIONS, presence=True, approves=("approve",)), ["approve"]),
+        (Choice("Go?", OPTIONS, approves=("approve",)), []),
+    ],
+    ids=["approval", "plain approval", "choice", "choice that rejects", "plain choice"],
+)
+def test_only_what_approves_needs_a_signature(request_: Request, needed: list[Any]) -> None:
+    """Too many signatures would be given without a look, too few would be no proof."""
+    values = [True, False] if not request_.options else OPTIONS
+
+    assert [each for each in values if needs_presence(request_.to_json(), each)] == needed
+
+
+@pytest.mark.parametrize("ask", [Question, Response])
+def test_only_approvals_and_choices_can_require_presence(ask: Any) -> None:
+    """Nothing else approves anything, and the author should notice the mistake."""
+    with pytest.raises(UsageError):
+        ask("Why?", presence=True)
+
+
+def test_no_deadline_approves_in_place_of_a_human() -> None:
+    """A default that approves would make the signature optional: one only had to wait."""
+    with pytest.raises(UsageError):
+        Approval("Ship?", "x", presence=True, deadline=DAY, default=True)
+    with pytest.raises(UsageError):
+        require_presence(Approval("Ship?", "x", deadline=DAY, default=True).to_json())
+    with pytest.raises(UsageError):
+        Choice(
+            "Go?", OPTIONS, presence=True, approves=("approve",), deadline=DAY, default="approve"
+        )
+
+    Approval("Ship?", "x", presence=True, deadline=DAY, default=False)
+    require_presence(Approval("Ship?", "x", deadline=DAY, default=False).to_json())
+    Choice("Go?", OPTIONS, presence=True, approves=("approve",), deadline=DAY, default="reject")

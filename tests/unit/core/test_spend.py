@@ -10,8 +10,7 @@ from tests.tables import table
 @table(
     ("name", "value"),
     product(
-        ["usd", "tokens", "calls", "seconds"],
-        [-1, float("nan"), float("inf"), True, "5", [1]],
+        ["usd", "tokens", "calls", "seconds"], [-1, float("nan"), float("inf"), True, "5", [1]]
     ),
 )
 def test_a_limit_is_a_number_of_at_least_zero(name: str, value: Any) -> None:

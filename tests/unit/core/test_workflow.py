@@ -4,15 +4,9 @@ from typing import Annotated, Any
 
 import pytest
 
+from signoff.core import errors
 from signoff.core.args import UNDECLARED, Arg, Param
 from signoff.core.context import StepContext
-from signoff.core.errors import (
-    BadHandlerResult,
-    InvalidParams,
-    InvalidWorkflow,
-    UnknownName,
-    UsageError,
-)
 from signoff.core.outcome import End, Outcome
 from signoff.core.run_state import RunState
 from signoff.core.step import StepDef
@@ -61,7 +55,9 @@ def test_a_workflow_is_frozen() -> None:
 def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None:
     """A misspelt step is the most common mistake."""
     assert FLOW["do"].title == "Do it"
-    with pytest.raises(UnknownName, match="unknown step 'dO'; valid names: plan, do, wait, say"):
+    with pytest.raises(
+        errors.UnknownName, match="unknown step 'dO'; valid names: plan, do, wait, say"
+    ):
         FLOW["dO"]
 
 
@@ -70,7 +66,7 @@ def test_validation_can_be_left_out() -> None:
     broken = StepDef("a", next={Outcome.OK: "nowhere"})
 
     assert Workflow("x", broken, validate=False).steps["a"] is broken
-    with pytest.raises(InvalidWorkflow):
+    with pytest.raises(errors.InvalidWorkflow):
         Workflow("x", broken)
 
 
@@ -86,14 +82,14 @@ def test_what_only_workers_have_to_know_may_be_missing_at_the_start() -> None:
 
     assert Workflow("x", worker, last).bind({}) == {}
     assert Workflow("x", worker, last).bind({"topic": "tea"}) == {"topic": "tea"}
-    with pytest.raises(InvalidParams, match=r"'tpoic': is unknown \(valid: topic"):
+    with pytest.raises(errors.InvalidParams, match=r"'tpoic': is unknown \(valid: topic"):
         Workflow("x", worker, last).bind({"tpoic": "tea"})
     # A step without a worker, and the workflow itself, need it from the start.
     for flow in (
         Workflow("x", worker, other),
         Workflow("x", worker, last, inputs=[Param("topic", str)]),
     ):
-        with pytest.raises(InvalidParams, match="'topic': is missing"):
+        with pytest.raises(errors.InvalidParams, match="'topic': is missing"):
             flow.bind({})
 
 
@@ -133,7 +129,7 @@ def test_a_step_without_a_function_is_simply_done() -> None:
 @pytest.mark.filterwarnings("error")
 def test_an_async_step_cannot_be_evaluated_by_hand() -> None:
     """And leaves no coroutine behind that was never awaited."""
-    with pytest.raises(UsageError, match="'wait' is async"):
+    with pytest.raises(errors.UsageError, match="'wait' is async"):
         FLOW.run("wait")
 
 
@@ -149,7 +145,7 @@ def test_an_awaitable_that_is_no_coroutine_is_refused_alike() -> None:
 
     flow = Workflow("x", StepDef("a", handler=promise, next={Outcome.OK: None}))
 
-    with pytest.raises(UsageError, match="is async"):
+    with pytest.raises(errors.UsageError, match="is async"):
         flow.run("a")
 
 
@@ -176,7 +172,7 @@ def test_a_wrong_result_of_a_handler_is_an_error_that_names_the_right_one(
     returned: Any, what: str
 ) -> None:
     """A wrong return must stop the run, never pass for success."""
-    with pytest.raises(BadHandlerResult) as caught:
+    with pytest.raises(errors.BadHandlerResult) as caught:
         checked_result("draft", returned)
 
     message = str(caught.value)
@@ -219,7 +215,7 @@ def test_parameters_declared_as_data_are_converted_and_defaulted(inputs: Any) ->
 
 def test_every_problem_of_such_parameters_is_reported_at_once() -> None:
     """One at a time, a user would need five attempts."""
-    with pytest.raises(InvalidParams) as refused:
+    with pytest.raises(errors.InvalidParams) as refused:
         declared(INPUTS).bind({"table": "cats", "ddl": "gone.sql", "depth": "deep", "deep": 1})
 
     assert [str(problem) for problem in refused.value.problems] == [
@@ -235,7 +231,7 @@ def test_names_and_parameters_can_be_mixed_and_defaults_are_checked() -> None:
     mixed = declared(["topic", Param("ddl", str, default="gone.sql", check=missing)])
 
     assert mixed.bind({"topic": 1, "ddl": "here/a.sql"}) == {"topic": 1, "ddl": "here/a.sql"}
-    with pytest.raises(InvalidParams, match=r"gone\.sql"):
+    with pytest.raises(errors.InvalidParams, match=r"gone\.sql"):
         mixed.bind({})
 
 
@@ -270,5 +266,5 @@ def test_a_correction_does_not_check_again_what_the_run_was_started_with() -> No
     state = RunState(params=started, step="only", visits={"only": 1})
 
     assert flow.correct({"table": "orders"}, state) == {"table": "orders"}
-    with pytest.raises(InvalidParams, match=r"'gone\.sql' does not exist"):
+    with pytest.raises(errors.InvalidParams, match=r"'gone\.sql' does not exist"):
         flow.correct({"ddl": "gone.sql"}, state)

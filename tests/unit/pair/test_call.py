@@ -164,7 +164,7 @@ async def test_require_approval_raises_with_the_session() -> None:
     [
         ({"max_turns": 0}, ["max_turns"]),
         ({"max_turns": 11}, ["max_turns"]),
-        ({"candidates": 0, "keep": "first", "similarity": 2}, ["candidates", "keep", "similarity"]),
+        ({"max_turns": 0, "temperature": 3}, ["max_turns", "temperature"]),
         ({"base_url": "nowhere", "temperature": -1}, ["temperature", "base_url"]),
         ({"request_timeout": 301, "max_tokens": 0}, ["max_tokens", "request_timeout"]),
         ({"verdict": "vote", "checks": ["words"]}, ["checks", "verdict"]),
@@ -221,25 +221,8 @@ async def test_all_reviewers_have_to_approve_and_the_writer_learns_who_objects()
 
     assert session.turns[0].feedback == "facts: Bottles are not edible."
     assert "facts: Bottles are not edible." in author.prompts[1]
-    assert [each.reviewer for each in session.turns[0].candidates[0].reviews] == ["rhythm", "facts"]
+    assert [each.reviewer for each in session.turns[0].reviews] == ["rhythm", "facts"]
     assert "Look only at this: facts" in facts.prompts[0]
-    assert session.final_slogan == "two words"
-
-
-async def test_candidates_are_written_at_once_and_the_approved_one_is_kept() -> None:
-    """Several attempts at once cost no more time than one."""
-    author = ScriptedAgent(["one", "two words", "three little words"], delay=0.01)
-    critic = ScriptedAgent(delay=0.01).on("two words", "SHIP IT!").on("", "Not this one.")
-
-    session = await pair(
-        TASK, preset="slogan", writer=author, reviewers=[critic], candidates=3, store=MemoryStore()
-    )
-
-    (turn,) = session.turns
-    assert author.most_at_once == 3
-    assert critic.most_at_once == 3
-    assert len(turn.candidates) == 3
-    assert sum(each.approved for each in turn.candidates) == 1
     assert session.final_slogan == "two words"
 
 

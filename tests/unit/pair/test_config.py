@@ -120,13 +120,13 @@ def test_arguments_override_the_environment_and_that_the_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The closer to the call, the stronger."""
-    section = {"max_turns": 2, "temperature": 0.1, "model_name": "a", "keep": "best"}
+    section = {"max_turns": 2, "temperature": 0.1, "model_name": "a", "strict": True}
     monkeypatch.setenv("OLLAMA_TEMPERATURE", "0.2")
     monkeypatch.setenv("OLLAMA_MODEL_NAME", "b")
 
     settings = resolved(section=section, model_name="c")
 
-    assert (settings["max_turns"], settings["keep"]) == (2, "best")
+    assert (settings["max_turns"], settings["strict"]) == (2, True)
     assert (settings["temperature"], settings["model_name"]) == (0.2, "c")
     writer = settings["seats"]["writer"]
     assert (writer["model"], writer["options"]["temperature"]) == ("c", 0.2)

@@ -121,11 +121,11 @@ def test_options_beat_the_settings_and_claude_code_means_claude(tmp_path: Path) 
     ("options", "settings", "names"),
     [
         ({"planner": "nobody"}, {}, ["planner", "'nobody'"]),
-        ({}, {"providers": {"reviser": "nobody"}}, ["profiles.providers.reviser", "'nobody'"]),
+        ({}, {"providers": {"reviser": "nobody"}}, ["providers.reviser", "'nobody'"]),
         (
             {},
             {"approval": {"stages": {"plan.prompt": "nobody"}}},
-            ["profiles.approval.stages.plan.prompt", "'nobody'", "skip"],
+            ["approval.stages.plan.prompt", "'nobody'", "skip"],
         ),
     ],
 )

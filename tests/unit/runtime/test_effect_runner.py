@@ -3,25 +3,17 @@ from datetime import UTC, datetime
 
 import pytest
 
+from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.errors import (
-    AgentAuth,
-    AgentBadOutput,
-    AgentQuota,
-    AgentTransient,
-    LeaseLost,
-    StoreBusy,
-    WriteFailed,
-)
 from signoff.core.outcome import Status
 from signoff.core.spend import Usage
 from signoff.runtime.effect_runner import QUOTA_PAUSE_SECONDS
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
-from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
-from signoff.runtime.services import AgentLimits, Backoff
+from signoff.runtime.ports import AgentLimits, Call, Notice, Retrying, idempotency_key
+from signoff.runtime.services import Backoff
 from signoff.runtime.store_port import Owner, RunId
 from signoff.testing import ScriptedAgent
 from tests.patience import SkippingLoop, until
@@ -48,7 +40,9 @@ def costing(error: Exception, usage: Usage) -> Exception:
 
 async def test_a_transient_error_is_retried_with_growing_pauses(bench: EngineFixture) -> None:
     """An overloaded provider must not end a run."""
-    bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
+    bench.agent.on(
+        "Write.", errors.AgentTransient("overloaded"), errors.AgentTransient("overloaded"), "hello"
+    )
 
     result = await bench.start(WRITE)
 
@@ -61,7 +55,7 @@ async def test_a_transient_error_is_retried_with_growing_pauses(bench: EngineFix
 
 async def test_a_failed_try_that_says_what_it_cost_is_on_the_bill(bench: EngineFixture) -> None:
     """Some providers charge for half an answer, and say so."""
-    fault = costing(AgentTransient("cut off"), DOLLAR)
+    fault = costing(errors.AgentTransient("cut off"), DOLLAR)
     bench.agent.on("Write.", fault, Reply("hello", usage=DOLLAR))
 
     result = await bench.start(WRITE)
@@ -73,7 +67,7 @@ async def test_a_failed_try_that_says_what_it_cost_is_on_the_bill(bench: EngineF
 
 async def test_all_tries_carry_the_same_idempotency_key(bench: EngineFixture) -> None:
     """By it a provider recognises a repeat and does not charge twice."""
-    bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
+    bench.agent.on("Write.", errors.AgentTransient("overloaded"), "hello")
 
     await bench.start(WRITE)
 
@@ -105,7 +99,7 @@ async def test_observers_are_notified_of_the_pause() -> None:
             notices.append(notice)
 
     bench = EngineFixture(observers=[Watcher()], backoff=Backoff(attempts=2, first=8.0))
-    bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
+    bench.agent.on("Write.", errors.AgentTransient("overloaded"), "hello")
 
     await bench.start(WRITE)
     await bench.close()
@@ -115,11 +109,9 @@ async def test_observers_are_notified_of_the_pause() -> None:
     assert retrying.seconds == bench.clock.slept[0]
 
 
-async def test_an_error_of_content_is_not_retried_without_the_handler(
-    bench: EngineFixture,
-) -> None:
+async def test_an_error_of_content_is_not_retried_without_the_handler(bench: EngineFixture) -> None:
     """It needs feedback, not the same again; that is the step's retry."""
-    bench.agent.on("Write.", AgentBadOutput("no JSON"), "hello")
+    bench.agent.on("Write.", errors.AgentBadOutput("no JSON"), "hello")
 
     result = await bench.start(WRITE)
 
@@ -136,7 +128,9 @@ async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(
 ) -> None:
     """No one has to watch it; `resume --due` continues the run."""
     until = datetime.fromtimestamp(bench.clock.now() + 7200, UTC)
-    bench.agent.on("Write.", AgentQuota("5 hour limit", until=until), Reply("hello", usage=DOLLAR))
+    bench.agent.on(
+        "Write.", errors.AgentQuota("5 hour limit", until=until), Reply("hello", usage=DOLLAR)
+    )
 
     parked = await bench.start(WRITE)
 
@@ -158,7 +152,7 @@ async def test_out_of_quota_without_a_time_is_tried_again_after_a_while(
     bench: EngineFixture,
 ) -> None:
     """Not every agent says when."""
-    bench.agent.on("Write.", AgentQuota("no credits"))
+    bench.agent.on("Write.", errors.AgentQuota("no credits"))
 
     parked = await bench.start(WRITE)
 
@@ -175,7 +169,7 @@ async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_on
         check = await ctx.ask("claude", f"Check {draft.text}", key="check")
         return OK, {"reply": check.text}
 
-    bench.agent.on("Check", AgentAuth("run `claude login`"), "fine").on("Write.", "hello")
+    bench.agent.on("Check", errors.AgentAuth("run `claude login`"), "fine").on("Write.", "hello")
     workflow = one_step(work)
 
     failed = await bench.start(workflow)
@@ -248,9 +242,7 @@ async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFix
     assert durable == [["run_started", "effect_started"]]
 
 
-async def test_a_slow_reply_is_durable_before_its_handler_continues(
-    bench: EngineFixture,
-) -> None:
+async def test_a_slow_reply_is_durable_before_its_handler_continues(bench: EngineFixture) -> None:
     """A handler that then blocks or crashes must not lose an expensive reply."""
     durable: list[str] = []
 
@@ -295,12 +287,12 @@ async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
 async def test_every_further_try_counts_against_the_rate() -> None:
     """A busy provider that limits the rate was asked more often, not less."""
     starts: list[float] = []
-    bench = EngineFixture(agent_limits={"claude": AgentLimits(calls=1, period=60.0)})
+    bench = EngineFixture(agent_limits={"claude": AgentLimits(rate="1/min")})
 
     def busy(_request: AgentRequest) -> str:
         starts.append(bench.clock.monotonic())
         if len(starts) < 3:
-            raise AgentTransient("overloaded")
+            raise errors.AgentTransient("overloaded")
         return "hello"
 
     bench.agent.on("Write.", busy)
@@ -365,7 +357,7 @@ async def test_a_reply_that_arrives_after_the_run_was_lost_is_stored_for_the_new
     bench = EngineFixture()
     await bench.restart(agents={"claude": Usurped(bench)})
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(errors.LeaseLost):
         await bench.start(WRITE)
 
     late = bench.store.late(bench.store.row("run").id)
@@ -398,7 +390,7 @@ async def test_a_call_cut_off_by_the_loss_of_its_run_is_no_reply() -> None:
     await bench.restart(agents={"claude": bench.agent, "thief": Usurped(bench)})
     workflow = one_step(work, timeout=60)
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(errors.LeaseLost):
         await bench.start(workflow)
 
     late = bench.store.late(bench.store.row("run").id)
@@ -430,7 +422,7 @@ async def test_replies_that_a_lost_store_could_not_take_are_used_when_it_is_back
     bench.agent.on("Write one.", Reply("first", usage=DOLLAR))
     bench.agent.on("Write two.", after_the_failure)
     workflow = one_step(write_two)
-    with pytest.raises(WriteFailed):
+    with pytest.raises(errors.WriteFailed):
         await bench.start(workflow)
 
     store.revive()
@@ -449,7 +441,7 @@ class LostAgain(DyingStore):
     def late(self, run: RunId) -> dict[tuple[str, int], str]:
         if self.unreadable:
             self.unreadable = False
-            raise StoreBusy("the server is away")
+            raise errors.StoreBusy("the server is away")
         return super().late(run)
 
 
@@ -460,11 +452,11 @@ async def test_a_store_that_is_lost_again_before_a_late_reply_is_read_fails_no_s
     store = LostAgain(bench.store, 3)
     await bench.restart(store)
     bench.agent.on("Write.", Reply("first", usage=DOLLAR))
-    with pytest.raises(WriteFailed):
+    with pytest.raises(errors.WriteFailed):
         await bench.start(WRITE)
     store.revive()
 
-    with pytest.raises(StoreBusy):
+    with pytest.raises(errors.StoreBusy):
         await bench.engine.resume("run", WRITE)
     result = await bench.engine.resume("run", WRITE)
 
@@ -480,7 +472,7 @@ async def test_a_late_reply_does_not_change_a_run_that_another_process_has_conti
     store = DyingStore(bench.store, 3)
     bench.agent.on("Write.", "late", "again")
     first = Engine(store, agents={"claude": bench.agent}, clock=bench.clock)
-    with pytest.raises(WriteFailed):
+    with pytest.raises(errors.WriteFailed):
         await first.start(WRITE, name="run")
     # Its lease has ended; that it is stopped matters to no one.
     bench.store.leave(Owner(bench.store.row("run").owner or "", "", 0, ""))
@@ -509,7 +501,7 @@ async def test_a_call_that_was_stopped_when_the_store_was_lost_is_made_again(
 
     bench.agent.on("Write.", hang, "hello")
     workflow = one_step(write, timeout=60)
-    with pytest.raises(WriteFailed):
+    with pytest.raises(errors.WriteFailed):
         await bench.start(workflow)
 
     store.revive()

@@ -100,9 +100,7 @@ async def test_a_limit_that_no_answer_counts_against_stops_the_run_after_one(
     assert more.ok
 
 
-async def test_a_limit_that_some_answers_count_against_holds_by_those(
-    bench: EngineFixture,
-) -> None:
+async def test_a_limit_that_some_answers_count_against_holds_by_those(bench: EngineFixture) -> None:
     """Money may be unknown where tokens are not."""
     bench.agent.on("Write.", Reply("text", usage=Usage(tokens_in=4, tokens_out=1)))
 
@@ -346,10 +344,7 @@ async def test_a_limit_of_the_workflow_holds_unless_the_run_sets_its_own(
 ) -> None:
     """The author proposes, the operator decides."""
     bench.agent.on("", "text")
-    steps = [
-        StepDef("a", handler=ask, next={OK: "b"}),
-        StepDef("b", handler=ask, next={OK: None}),
-    ]
+    steps = [StepDef("a", handler=ask, next={OK: "b"}), StepDef("b", handler=ask, next={OK: None})]
     workflow = Workflow("flow", *steps, limits=Limits(calls=1))
 
     own = await bench.engine.start(workflow, name="own")

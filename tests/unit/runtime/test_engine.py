@@ -8,16 +8,11 @@ from typing import Annotated, Any
 
 import pytest
 
+from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core.args import Arg
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
-from signoff.core.errors import (
-    DefinitionChanged,
-    InvalidParams,
-    NameTaken,
-    RunBusy,
-)
 from signoff.core.outcome import Status
 from signoff.core.remedies import PassOption, Resume
 from signoff.core.requests import Question
@@ -98,22 +93,15 @@ async def test_parameters_reach_handlers_by_name_and_are_checked_first(
     workflow = one_step(work)
 
     result = await bench.engine.start(workflow, {"rounds": "3"}, name="good")
-    with pytest.raises(InvalidParams, match="rounds"):
+    with pytest.raises(errors.InvalidParams, match="rounds"):
         await bench.engine.start(workflow, {"rounds": 9}, name="bad")
+    # Resume is never implied by a name that is taken.
+    with pytest.raises(errors.NameTaken) as refused:
+        await bench.engine.start(workflow, {"rounds": 3}, name="good")
 
     assert result.state == {"rounds": 3}
+    assert refused.value.remedies == (Resume("good"),)
     assert [row.name for row in bench.store.rows()] == ["good"]
-
-
-async def test_a_name_that_is_taken_is_refused_with_a_remedy(bench: EngineFixture) -> None:
-    """Resume is never implied."""
-    await bench.start(one_step(None))
-
-    with pytest.raises(NameTaken) as refused:
-        await bench.start(one_step(None))
-    assert refused.value.remedies == (Resume("run"),)
-
-    assert len(bench.store.rows()) == 1
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["this engine", "another process"])
@@ -124,7 +112,7 @@ async def test_a_run_in_progress_is_refused_at_once(
     hanging = Hanging(bench)
     await hanging.has_started()
 
-    with pytest.raises(RunBusy, match="'run'"):
+    with pytest.raises(errors.RunBusy, match="'run'"):
         await (bench.engine if here else other).resume("run", one_step(ask))
 
     hanging.let_go.set()
@@ -156,7 +144,7 @@ async def test_a_changed_definition_is_refused_with_both_digests_until_it_is_ado
     await bench.start(version(1))
     bench.answer("yes")
 
-    with pytest.raises(DefinitionChanged) as refused:
+    with pytest.raises(errors.DefinitionChanged) as refused:
         await bench.resume(version(2))
     result = await bench.resume(version(2), adopt=True)
 
@@ -175,7 +163,7 @@ async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixt
     await bench.start(version(1))
     other = Workflow("other", StepDef("work", handler=ask, next={OK: None}))
 
-    with pytest.raises(DefinitionChanged) as refused:
+    with pytest.raises(errors.DefinitionChanged) as refused:
         await bench.resume(other)
 
     assert f"belongs to workflow {version(1).name!r}, not to 'other'" in str(refused.value)
@@ -249,7 +237,7 @@ async def test_a_definition_without_the_current_step_cannot_be_adopted(
     await bench.start(version(1))
     renamed = Workflow("flow", StepDef("other", handler=wait, next={OK: None}))
 
-    with pytest.raises(DefinitionChanged, match="'work'"):
+    with pytest.raises(errors.DefinitionChanged, match="'work'"):
         await bench.resume(renamed, adopt=True)
 
     row = bench.store.row("run")
@@ -357,7 +345,7 @@ class ComesToRest(WrappedStore):
     def take(self, run: RunId, owner: Owner, alive: Alive, **options: Any) -> int:
         if not self.refused:
             self.refused += 1
-            raise RunBusy
+            raise errors.RunBusy
         return self.inner.take(run, owner, alive, **options)
 
 

@@ -42,10 +42,7 @@ async def test_what_is_prepared_is_recorded_with_the_parameters(bench: EngineFix
     result = await bench.resume(flow)
 
     assert calls == [{"topic": "tea"}]
-    assert result.state["params"] == {
-        "topic": "tea",
-        "standards": "rules for tea, read 1 times",
-    }
+    assert result.state["params"] == {"topic": "tea", "standards": "rules for tea, read 1 times"}
 
 
 @pytest.mark.parametrize(

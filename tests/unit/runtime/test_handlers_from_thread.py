@@ -1,5 +1,9 @@
 import asyncio
+import os
 import threading
+from queue import SimpleQueue
+
+import pytest
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
@@ -7,9 +11,10 @@ from signoff.core.outcome import Status
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.handlers import on_thread
+from signoff.runtime import handlers
+from signoff.runtime.handlers import in_idle_thread, on_thread
 from signoff.runtime.ports import Notice, Progress
-from tests.patience import PATIENCE_SECONDS, SkippingLoop
+from tests.patience import PATIENCE_SECONDS, SkippingLoop, wait_until
 from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
 
 
@@ -154,3 +159,29 @@ def test_a_function_may_end_after_its_event_loop() -> None:
 
     # The thread lives on and takes the next call.
     assert asyncio.run(on_thread(lambda: "next")) == "next"
+
+
+def test_a_thread_makes_the_next_call_unless_the_last_one_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Starting a thread takes longer than most calls; one that hangs is abandoned."""
+    monkeypatch.setattr(handlers, "_idle", {})
+    may_end, numbers = threading.Event(), SimpleQueue[int]()
+
+    def call_in_thread() -> int:
+        in_idle_thread(lambda: numbers.put(threading.get_ident()))
+        return numbers.get(timeout=PATIENCE_SECONDS)
+
+    first = call_in_thread()
+    wait_until(lambda: handlers._idle[os.getpid()])
+    again = call_in_thread()
+    wait_until(lambda: handlers._idle[os.getpid()])
+    in_idle_thread(lambda: void(may_end.wait(PATIENCE_SECONDS)))
+
+    assert first == again != threading.get_ident()
+    assert call_in_thread() != first
+    may_end.set()
+
+
+def void(_value: object) -> None:
+    """Drops a value."""

@@ -38,9 +38,7 @@ def test_an_existing_file_is_continued(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 2
 
 
-def test_a_file_that_cannot_be_written_is_reported_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_file_that_cannot_be_written_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     """A full disk must not end a run, nor say so at each of its steps."""
     observer = JsonlObserver(Path("/dev/full"))
 

@@ -34,26 +34,12 @@ class Shelf:
         return Path("/nowhere", run)
 
 
-async def write(ctx: StepContext) -> Work:
-    written = await ctx.write("final/report.md", "# Report")
-    return OK, {"digest": written.digest}
-
-
-async def test_a_file_is_written_for_its_run() -> None:
-    """And the handler learns the digest by which it can be recognised."""
-    bench = EngineFixture(files=(shelf := Shelf()))
-
-    result = await bench.start(one_step(write))
-    await bench.close()
-
-    assert shelf.files == {("run", "final/report.md"): "# Report"}
-    assert result.state == {"digest": text_digest("# Report")}
-
-
-async def test_a_path_that_leaves_its_folder_fails_the_run() -> None:
-    """Paths come from models too."""
+async def test_a_file_is_written_for_its_run_and_nowhere_else() -> None:
+    """The handler learns the digest by which it can be recognised. Paths come from models too."""
 
     async def work(ctx: StepContext) -> Work:
+        written = await ctx.write("final/report.md", "# Report")
+        assert written.digest == text_digest("# Report")
         await ctx.write("../escape", "x")
         return OK, {}
 
@@ -62,9 +48,9 @@ async def test_a_path_that_leaves_its_folder_fails_the_run() -> None:
     result = await bench.start(one_step(work))
     await bench.close()
 
+    assert shelf.files == {("run", "final/report.md"): "# Report"}
     assert result.status is Status.FAILED
     assert "leaves the run directory" in result.reason
-    assert shelf.files == {}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from signoff.core.spend import Usage
 from signoff.core.workflow import Workflow
 from signoff.store.run_files import RunFiles
 from signoff.testing import ScriptedAgent
+from tests.tables import table
 from tests.unit.agents.programs import program
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
@@ -47,12 +48,16 @@ def edits(change: Callable[[Path], object]) -> Callable[[AgentRequest], str]:
 
 
 async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path) -> None:
-    """A refinement is the content of the file afterwards, not what the agent writes about it."""
+    """A refinement is the content of the file afterwards, not what the agent writes about it.
+
+    The copy is private and outside the run: from inside the run's folder an agent could write an
+    answer with a short relative path.
+    """
     bench = EngineFixture(files=RunFiles(tmp_path))
-    seen = []
+    seen: list[Any] = []
 
     def change(path: Path) -> None:
-        seen.append(path.read_text())
+        seen.append((path.read_text(), path.parent.stat().st_mode & 0o077))
         path.write_text("new\n")
 
     bench.agent.on("Fix", edits(change))
@@ -60,32 +65,12 @@ async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path)
     result = await bench.start(editing())
     await bench.close()
 
-    assert result.state == {"contents": {NAME: "new\n"}, "text": "Done."}
-    assert seen == ["old\n"]
-
-
-async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path) -> None:
-    """From inside the run's folder an agent could write an answer with a short relative path."""
-    bench = EngineFixture(files=RunFiles(tmp_path))
-    bench.agent.on("Fix", edits(lambda path: path.write_text("new")))
-
-    await bench.start(editing())
-    await bench.close()
-
     (request,) = bench.agent.requests
+    assert result.state == {"contents": {NAME: "new\n"}, "text": "Done."}
+    assert seen == [("old\n", 0)]
     assert (request.files, request.edit) == ({}, True)
     assert not (request.workspace or "").startswith(str(tmp_path))
     assert is_gone(request)
-
-
-async def test_a_copy_is_readable_by_the_owner_only(bench: EngineFixture) -> None:
-    """Other users must not see what a run works on."""
-    modes: list[int] = []
-    bench.agent.on("", edits(lambda path: modes.append(path.parent.stat().st_mode & 0o077)))
-
-    await bench.start(editing())
-
-    assert modes == [0]
 
 
 def is_gone(request: AgentRequest) -> bool:
@@ -94,10 +79,10 @@ def is_gone(request: AgentRequest) -> bool:
 
 def link_to(target: Path, path: Path) -> None:
     path.unlink()
-    path.symlink_to(target)
+    path.symlink_to(target / NAME)
 
 
-def make_pipe(path: Path) -> None:
+def make_pipe(_target: Path, path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
 
@@ -108,35 +93,47 @@ def replace_folder(target: Path, path: Path) -> None:
     path.parent.symlink_to(target)
 
 
-@pytest.mark.parametrize("change", [link_to, replace_folder])
-async def test_a_working_copy_replaced_by_a_link_is_refused(
-    tmp_path: Path, change: Callable[[Path, Path], None]
+def replace_inner_folder(target: Path, path: Path) -> None:
+    shutil.rmtree(path.parent / "docs")
+    (path.parent / "docs").symlink_to(target)
+
+
+def write_bytes(_target: Path, path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00")
+
+
+@table(
+    ("change", "name", "reason"),
+    [
+        (link_to, NAME, "by a link"),
+        (replace_folder, NAME, "the folder of its"),
+        (replace_inner_folder, f"docs/{NAME}", "by a link"),
+        (make_pipe, NAME, "is a pipe"),
+        (write_bytes, NAME, "not text"),
+    ],
+)
+async def test_a_working_copy_that_is_no_text_any_more_is_refused(
+    tmp_path: Path, change: Callable[[Path, Path], None], name: str, reason: str
 ) -> None:
-    """Read through, it would bring any file of the machine into the artifact."""
+    """A link would bring any file of the machine into the artifact, a pipe stop the run for good.
+
+    The answers were paid for, and the bill stays known.
+    """
     secret = tmp_path / "elsewhere" / NAME
     secret.parent.mkdir()
     secret.write_text("secret")
-    target = secret if change is link_to else secret.parent
-    bench = EngineFixture(files=RunFiles(tmp_path / "runs"))
-    bench.agent.on("Fix", edits(partial(change, target)))
+    agent = ScriptedAgent(usage=Usage(1, 1, 0.5))
+    agent.on("Fix", edits(partial(change, secret.parent)))
+    bench = EngineFixture(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
 
-    result = await bench.start(editing())
+    result = await bench.start(editing(name=name))
     await bench.close()
 
     assert result.status is Status.WAITING
-    assert any(reason in result.inbox[0].prompt for reason in ("by a link", "the folder of its"))
+    assert reason in result.inbox[0].prompt
     assert secret.read_text() == "secret"
-    assert is_gone(bench.agent.requests[0])
-
-
-async def test_a_working_copy_replaced_by_a_pipe_is_refused(bench: EngineFixture) -> None:
-    """Opened as a file, it would stop the run for good."""
-    bench.agent.on("Fix", edits(make_pipe))
-
-    result = await bench.start(editing())
-
-    assert result.status is Status.WAITING
-    assert "is a pipe" in result.inbox[0].prompt
+    assert is_gone(agent.requests[0])
+    assert (result.spend.calls, result.spend.usd) == (2, 1.0)
 
 
 @pytest.mark.parametrize("instead", [Path.mkdir, Path.exists], ids=["folder", "nothing"])
@@ -154,38 +151,6 @@ async def test_what_is_no_file_any_more_is_not_returned_as_text(
     result = await bench.start(editing())
 
     assert (result.status, result.state["contents"]) == (Status.COMPLETED, {})
-
-
-async def test_a_folder_turned_into_a_link_is_refused(bench: EngineFixture, tmp_path: Path) -> None:
-    """The same attack through the folder of the file."""
-    (tmp_path / NAME).write_text("secret")
-
-    def answer(request: AgentRequest) -> str:
-        folder = Path(request.workspace or "") / "docs"
-        (folder / NAME).unlink()
-        folder.rmdir()
-        folder.symlink_to(tmp_path)
-        return "Done."
-
-    bench.agent.on("Fix", answer)
-
-    result = await bench.start(editing(name=f"docs/{NAME}"))
-
-    assert result.status is Status.WAITING
-    assert "by a link" in result.inbox[0].prompt
-
-
-async def test_a_binary_file_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
-    """Bytes cannot be reviewed, and the bill stays known."""
-    agent = ScriptedAgent(usage=Usage(1, 1, 0.5))
-    agent.on("Fix", edits(lambda path: path.write_bytes(b"\xff\xfe\x00")))
-    await bench.restart(agents={"claude": agent})
-
-    result = await bench.start(editing())
-
-    assert result.status is Status.WAITING
-    assert "not text" in result.inbox[0].prompt
-    assert (result.spend.calls, result.spend.usd) == (2, 1.0)
 
 
 @pytest.mark.parametrize("name", ["../escape.md", "/etc/passwd", ".hidden", "a/../b", "C:x", ""])
@@ -213,49 +178,31 @@ async def test_files_and_a_workspace_exclude_each_other(bench: EngineFixture) ->
     assert result.status is Status.COMPLETED
 
 
-async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> None:
-    """Half an edit by a call that then failed must not be built upon."""
-    bench = EngineFixture(files=RunFiles(tmp_path))
-    seen = []
-
-    def change(path: Path) -> None:
-        seen.append(path.read_text())
-        path.write_text("half")
-        if len(seen) == 1:
-            raise AgentTransient("busy")
-
-    bench.agent.on("Fix", edits(change))
-
-    result = await bench.start(editing())
-    await bench.close()
-
-    assert seen == ["old\n", "old\n"]
-    assert result.state["contents"] == {NAME: "half"}
-
-
-async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) -> None:
-    """No human has to decide about a half-edited copy: nothing else was touched."""
+@pytest.mark.parametrize("crashes", [False, True], ids=["busy", "crash"])
+async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path, crashes: bool) -> None:
+    """Half an edit must not be built upon, and no human has to decide about a lost copy."""
     bench = EngineFixture(files=RunFiles(tmp_path))
     seen: list[str] = []
 
     def change(path: Path) -> None:
         seen.append(path.read_text())
-        path.write_text("new")
+        path.write_text("half")
+        if len(seen) == 1 and not crashes:
+            raise AgentTransient("busy")
 
     bench.agent.on("Fix", edits(change))
-    await bench.start_and_die(editing(), at=3)
+    if crashes:
+        await bench.start_and_die(editing(), at=3)
 
-    result = await bench.resume(editing())
+    result = await (bench.resume if crashes else bench.start)(editing())
     await bench.close()
 
-    assert result.status is Status.COMPLETED
-    assert result.state["contents"] == {NAME: "new"}
     assert seen == ["old\n", "old\n"]
+    assert result.status is Status.COMPLETED
+    assert result.state["contents"] == {NAME: "half"}
 
 
-async def test_a_human_gets_the_text_and_answers_with_the_new_one(
-    bench: EngineFixture,
-) -> None:
+async def test_a_human_gets_the_text_and_answers_with_the_new_one(bench: EngineFixture) -> None:
     """A human has no folder to work in, so the whole text is sent both ways."""
     await bench.restart(agents={"claude": ManualAgent()})
 

@@ -471,10 +471,7 @@ async def test_a_gate_shows_a_list_the_step_has_added_to(bench: EngineFixture) -
         return (OK if ctx.visit == 2 else Outcome.ITERATE), {"log": Append([f"entry {ctx.visit}"])}
 
     step = StepDef(
-        "work",
-        handler=work,
-        next={Outcome.ITERATE: "work"},
-        gate=Gate("Good?", context=["log"]),
+        "work", handler=work, next={Outcome.ITERATE: "work"}, gate=Gate("Good?", context=["log"])
     )
 
     result = await bench.start(Workflow("flow", step))

@@ -2,7 +2,8 @@ import asyncio
 
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
-from signoff.runtime.services import AgentGate, AgentLimits
+from signoff.runtime.ports import AgentLimits
+from signoff.runtime.services import AgentGate
 from signoff.testing import FrozenClock
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.runtime.engine_fixture import OK, EngineFixture, Work, one_step
@@ -69,7 +70,7 @@ async def test_all_runs_of_a_process_share_an_agents_slots() -> None:
 async def test_calls_are_spread_over_the_period() -> None:
     """A provider that allows two a minute answers the third with an error."""
     clock = FrozenClock()
-    gate = AgentGate(AgentLimits(calls=2, period=60.0), clock)
+    gate = AgentGate(AgentLimits(rate="2/min"), clock)
 
     assert await crowd(gate, clock, 7) == [0, 0, 60, 60, 120, 120, 180]
 
@@ -77,7 +78,7 @@ async def test_calls_are_spread_over_the_period() -> None:
 async def test_within_any_stretch_of_a_period_there_are_never_too_many() -> None:
     """A provider's window slides; two windows of ours must not touch inside one of its."""
     clock = FrozenClock()
-    gate = AgentGate(AgentLimits(calls=3, period=60.0), clock)
+    gate = AgentGate(AgentLimits(rate="3/min"), clock)
 
     await crowd(gate, clock, 1)
     clock.advance(50)

@@ -43,25 +43,6 @@ async def test_a_verdict_becomes_the_steps_outcome(
     assert result.state == {"check": {"status": status, "notes": "seen"}}
 
 
-async def test_the_sub_agent_gets_everything_it_needs(bench: EngineFixture) -> None:
-    """It sees the prompt and nothing else."""
-    how = Dispatch("claude", script="tools.review", context_vars={"depth": 3})
-    bench.agent.on("Check", {"status": "pass", "notes": ""})
-
-    await bench.start(flow(how))
-
-    (prompt,) = bench.agent.prompts
-    for part in (
-        "Check the draft",
-        "Read it.",
-        "Judge it.",
-        "signoff skill script tools.review",
-        '"depth"',
-    ):
-        assert part in prompt
-    assert bench.agent.requests[0].schema is not None
-
-
 @pytest.mark.parametrize(
     "text",
     ["Looks good to me!", '{"status": "passed"}', "{}", '["pass"]', '{"status": "pass"', "null"],
@@ -167,41 +148,44 @@ async def test_after_five_rounds_a_human_decides(bench: EngineFixture) -> None:
     assert len(bench.agent.prompts) == 7
 
 
-async def test_a_text_may_be_asked_for_and_given_by_a_human(bench: EngineFixture) -> None:
-    """A free answer has no verdict to choose, so the human writes it."""
-    bench.agent.on("Check", f"{QUESTION} {QUESTION}")
-    free = flow(Dispatch("claude", free_form=True, supports_questions=True))
+@pytest.mark.parametrize(
+    ("asks", "reply", "problem"),
+    [(True, f"{QUESTION} {QUESTION}", "cannot be used"), (False, QUESTION, "takes no questions")],
+)
+async def test_a_text_may_be_asked_for_and_given_by_a_human(
+    bench: EngineFixture, asks: bool, reply: str, problem: str
+) -> None:
+    """A free answer has no verdict to choose; a question that counted as text would end a step."""
+    bench.agent.on("Check", reply)
+    free = flow(Dispatch("claude", free_form=True, supports_questions=asks))
 
-    result = await bench.answered(free, "write", "Three files.")
+    waiting = await bench.start(free)
+    prompts = list(bench.agent.prompts)
 
-    assert result.state == {"check": "Three files."}
-
-
-async def test_a_question_is_no_result_where_none_are_taken(bench: EngineFixture) -> None:
-    """Taken as text, it would complete a step whose work was never done."""
-    bench.agent.on("Check", QUESTION)
-
-    result = await bench.start(flow(Dispatch("claude", free_form=True)))
-
-    assert result.status is Status.WAITING
-    assert "takes no questions" in bench.agent.prompts[1]
+    assert waiting.status is Status.WAITING
+    assert problem in prompts[1]
+    if asks:
+        bench.answer("write", "Three files.")
+        assert (await bench.resume(free)).state == {"check": "Three files."}
 
 
-async def test_the_script_gets_the_state_directory_of_the_run(bench: EngineFixture) -> None:
-    """Its work is kept there between calls. A folder's name cannot add to the command."""
+async def test_the_sub_agent_gets_everything_it_needs(bench: EngineFixture) -> None:
+    """It sees the prompt and nothing else. A folder's name cannot add to the command."""
     bench.agent.on("Check", DONE)
-    how = Dispatch("claude", script="tools.review")
+    how = Dispatch("claude", script="tools.review", context_vars={"depth": 3})
     workflow = Workflow(
         "flow",
-        StepDef("check", "Check", ["Judge it."], how, {OK: None, FAIL: None}),
+        StepDef("check", "Check the draft", ["Read it.", "Judge it."], how, {OK: None, FAIL: None}),
         inputs=[Param("state_dir", str)],
     )
 
     await bench.start(workflow, state_dir="/tmp/a b; true")  # never created
 
-    assert (
-        "signoff skill script tools.review --state-dir '/tmp/a b; true'" in bench.agent.prompts[0]
-    )
+    (prompt,) = bench.agent.prompts
+    command = "signoff skill script tools.review --state-dir '/tmp/a b; true'"
+    for part in ("Check the draft", "Read it.", "Judge it.", command, '"depth"'):
+        assert part in prompt
+    assert bench.agent.requests[0].schema is not None
 
 
 def each_item(**options: Any) -> Workflow:

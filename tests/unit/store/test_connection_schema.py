@@ -29,9 +29,7 @@ INSERT INTO labels SELECT id, 'old' FROM runs;
 """,
 )
 BROKEN = Migration(
-    LATEST + 2,
-    "broken",
-    "CREATE TABLE more (x TEXT);\nINSERT INTO nowhere VALUES (1);\n",
+    LATEST + 2, "broken", "CREATE TABLE more (x TEXT);\nINSERT INTO nowhere VALUES (1);\n"
 )
 
 

@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.errors import WriteFailed
-from signoff.store.run_files import (
-    LARGEST_READ,
-    LEFTOVER_SECONDS,
-    SCRATCH,
-    Disk,
-    read_regular_file,
-)
+from signoff.store.run_files import LARGEST_READ, LEFTOVER_SECONDS, SCRATCH, Disk, read_regular_file
 
 
 def mode_of(path: Path) -> int:

@@ -302,9 +302,7 @@ def _other(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, timeout=0.01)
 
 
-def test_commits_are_synced_after_an_unsynced_lease(
-    store: SqliteStore,
-) -> None:
+def test_commits_are_synced_after_an_unsynced_lease(store: SqliteStore) -> None:
     """A lease need not survive a power cut; a step that was paid for must."""
     run = start_run(store)
     statements: list[str] = []

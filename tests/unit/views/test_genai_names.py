@@ -13,29 +13,20 @@ STANDARD = {
     for constant, value in vars(names).items()
     if isinstance(value, str) and value.startswith("gen_ai.")
 }
-METRICS = {**REGISTRY["metrics"], **REGISTRY["later_metrics"]}
 
 
 def test_every_name_of_the_table_is_in_the_registry() -> None:
     """A backend ignores a misspelled attribute, and no one notices."""
-    attributes = {*STANDARD.values(), *names.USAGE.values()} - METRICS.keys()
-    attributes.discard(names.EVALUATION_EVENT)
+    attributes = {*STANDARD.values(), *names.USAGE.values()}
 
     assert len(attributes) > 15
     assert attributes <= REGISTRY["attributes"].keys()
-    assert names.EVALUATION_EVENT in REGISTRY["events"]
     assert {names.CHAT, names.INVOKE_AGENT, names.INVOKE_WORKFLOW} <= set(REGISTRY["operations"])
-
-
-def test_metrics_have_the_units_of_the_registry() -> None:
-    """Dashboards read the unit from the metric."""
-    assert names.METRIC_UNITS.items() <= METRICS.items()
 
 
 def test_tokens_are_whole_numbers_and_names_are_texts() -> None:
     """A collector drops an attribute whose type it does not expect."""
     assert {REGISTRY["attributes"][name] for name in names.USAGE.values()} == {"int"}
-    assert REGISTRY["attributes"][names.SCORE_VALUE] == "double"
     assert REGISTRY["attributes"][names.FINISH_REASONS] == "string[]"
 
 

@@ -1,6 +1,7 @@
 import asyncio
 import hashlib
 import hmac
+import os
 import socket
 import sys
 from pathlib import Path
@@ -8,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from signoff.core.errors import ConfigError
+from signoff.runtime.process import descendants
 from signoff.views import notifications as module
 from signoff.views.notifications import (
     DeliveryFailed,
-    ProgramTarget,
-    WebhookTarget,
     build_target,
+    call_webhook,
+    run_program,
 )
 from tests.unit.views.webhook_server import WebhookServer
 
@@ -25,7 +27,7 @@ async def test_a_program_gets_the_document_on_its_standard_input(tmp_path: Path)
     copy = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
     file = tmp_path / "got; touch evil"
 
-    await ProgramTarget([sys.executable, "-c", copy, str(file)]).send(BODY)
+    await run_program([sys.executable, "-c", copy, str(file)], (), BODY)
 
     assert file.read_text() == BODY
 
@@ -39,7 +41,7 @@ async def test_a_program_gets_only_ordinary_variables(
     show = "import os, sys; open(sys.argv[1], 'w').write(repr(sorted(os.environ)))"
     file = tmp_path / "names"
 
-    await ProgramTarget([sys.executable, "-c", show, str(file)], ["CHANNEL"]).send(BODY)
+    await run_program([sys.executable, "-c", show, str(file)], ["CHANNEL"], BODY)
 
     assert "'CHANNEL'" in file.read_text()
     assert "SOME_API_KEY" not in file.read_text()
@@ -48,7 +50,7 @@ async def test_a_program_gets_only_ordinary_variables(
 async def test_a_missing_program_is_not_tried_again() -> None:
     """It will not appear within a minute."""
     with pytest.raises(DeliveryFailed, match="was not found") as failed:
-        await ProgramTarget(["no-such-program"]).send(BODY)
+        await run_program(["no-such-program"], (), BODY)
 
     assert failed.value.final
 
@@ -58,32 +60,33 @@ async def test_a_program_that_fails_is_tried_again() -> None:
     fail = "import sys; sys.exit('no network\\nmore')"
 
     with pytest.raises(DeliveryFailed, match=r"it exited with 1: no network$") as failed:
-        await ProgramTarget([sys.executable, "-c", fail]).send(BODY)
+        await run_program([sys.executable, "-c", fail], (), BODY)
 
     assert not failed.value.final
 
 
 async def test_a_program_that_does_not_read_its_input_is_fine() -> None:
     """`true` is a program too, and a large document would block it."""
-    await ProgramTarget([sys.executable, "-c", "pass"]).send("x" * 1_000_000)
+    await run_program([sys.executable, "-c", "pass"], (), "x" * 1_000_000)
 
 
 async def test_a_program_that_is_just_starting_is_stopped_too() -> None:
     """On a busy machine it runs before it is known, and would outlive the command."""
-    target = ProgramTarget([sys.executable, "-c", "import time; time.sleep(600)"])
-    sending = asyncio.create_task(target.send(BODY))
+    argv = [sys.executable, "-c", "import time; time.sleep(600)"]
+    sending = asyncio.create_task(run_program(argv, (), BODY))
     await asyncio.sleep(0)  # Now it begins to start the program.
 
-    await asyncio.to_thread(target.stop)
+    sending.cancel()
 
-    with pytest.raises(DeliveryFailed, match="it exited with -9"):
+    with pytest.raises(asyncio.CancelledError):
         await sending
+    assert not descendants(os.getpid())
 
 
 async def test_a_webhook_gets_the_document_signed() -> None:
     """The receiver can check that it comes from someone who knows the secret."""
     with WebhookServer() as server:
-        await WebhookTarget(server.url, "s3cret").send(BODY)
+        await call_webhook(server.url, "s3cret", BODY)
 
     expected = hmac.new(b"s3cret", BODY.encode(), hashlib.sha256).hexdigest()
     assert server.bodies == [BODY.encode()]
@@ -94,7 +97,7 @@ async def test_a_webhook_gets_the_document_signed() -> None:
 async def test_without_a_secret_nothing_is_signed() -> None:
     """An empty signature would look like one."""
     with WebhookServer() as server:
-        await WebhookTarget(server.url).send(BODY)
+        await call_webhook(server.url, "", BODY)
 
     assert "X-Signoff-Signature" not in server.headers[0]
 
@@ -108,7 +111,7 @@ async def test_an_answer_says_whether_another_attempt_helps(status: int, final: 
         WebhookServer(lambda _number: status) as server,
         pytest.raises(DeliveryFailed, match=f"answered {status}") as failed,
     ):
-        await WebhookTarget(server.url).send(BODY)
+        await call_webhook(server.url, "", BODY)
 
     assert failed.value.final is final
 
@@ -118,7 +121,7 @@ async def test_a_redirect_is_not_followed() -> None:
     with WebhookServer() as other, WebhookServer(lambda _number: 302) as server:
         server.redirect_to = other.url
         with pytest.raises(DeliveryFailed, match="answered 302") as failed:
-            await WebhookTarget(server.url).send(BODY)
+            await call_webhook(server.url, "", BODY)
 
     assert failed.value.final
     assert other.bodies == []
@@ -132,7 +135,7 @@ async def test_an_unreachable_webhook_is_tried_again() -> None:
         port = unused.getsockname()[1]
 
         with pytest.raises(DeliveryFailed, match="refused") as failed:
-            await WebhookTarget(f"http://127.0.0.1:{port}/").send(BODY)
+            await call_webhook(f"http://127.0.0.1:{port}/", "", BODY)
 
     assert not failed.value.final
 
@@ -141,13 +144,15 @@ async def test_a_webhook_that_does_not_answer_is_given_up(monkeypatch: pytest.Mo
     """It must not keep the documents after this one waiting."""
     monkeypatch.setattr(module, "WEBHOOK_SECONDS", 0.05)
     with WebhookServer(lambda _number: 0) as server, pytest.raises(DeliveryFailed, match="time"):
-        await WebhookTarget(server.url).send(BODY)
+        await call_webhook(server.url, "", BODY)
 
 
 def test_names_of_targets_show_nothing_secret() -> None:
     """The key of a webhook is often in its path, and warnings are copied into tickets."""
-    assert WebhookTarget("https://hooks.example/T0/secret?x=1").name == "webhook hooks.example"
-    assert ProgramTarget(["notify", "--key", "secret"]).name == "program 'notify'"
+    webhook = build_target({"on": [], "webhook": "https://hooks.example/T0/secret?x=1"})
+    program = build_target({"on": [], "command": ["notify", "--key", "secret"]})
+
+    assert (webhook.name, program.name) == ("webhook hooks.example", "program 'notify'")
 
 
 def test_nothing_is_sent_unsigned_by_mistake(monkeypatch: pytest.MonkeyPatch) -> None:

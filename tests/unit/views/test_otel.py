@@ -2,13 +2,10 @@ import importlib
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -17,17 +14,17 @@ from opentelemetry.trace import StatusCode
 from signoff.core import events as ev
 from signoff.core.errors import ConfigError
 from signoff.core.outcome import Outcome
-from signoff.runtime.ports import Progress, Recorded
+from signoff.runtime.ports import Recorded
 from signoff.store.sqlite import MemoryStore
 from signoff.views import otel
-from signoff.views.exports.otel import OtelSpan, all_signals, nanoseconds
+from signoff.views.exports import otel as otel_export
+from signoff.views.exports.otel import OtelSpan, nanoseconds
 from signoff.views.exports.run_record import ExportOptions
-from signoff.views.otel import OtelExport, OtelExporters, OtelObserver
+from signoff.views.otel import OtelExport, OtelObserver
 from signoff.views.queued import ObserverSetup
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.views.events import answers, asks, at, journal
 from tests.unit.views.exports.records import record_of_events
-from tests.unit.views.exports.test_otel_signals import History
 
 Span = tuple[str, int, int, int | None, int, int, str, dict[str, Any]]
 
@@ -37,18 +34,13 @@ class Process:
 
     def __init__(self, stored: Sequence[ev.Event]) -> None:
         self.spans = InMemorySpanExporter()
-        self.logs = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]  # it brings no types
-        self.metrics = InMemoryMetricReader()
         self._stored = [*stored]
         setup = ObserverSetup(
             open_store=MemoryStore,
-            record_of=lambda _store, _run: replace(
-                record_of_events(self._stored), history=lambda _definition: History()
-            ),
+            record_of=lambda _store, _run: record_of_events(self._stored),
             folder=Path(),
         )
-        exporters = OtelExporters(self.spans, self.logs, self.metrics)
-        self.observer = OtelObserver(setup, exporters)
+        self.observer = OtelObserver(setup, self.spans)
 
     def record(self, events: Sequence[ev.Event], *, heard: bool = True) -> None:
         """Commits each event; notices of those not `heard` are lost on the way."""
@@ -72,7 +64,7 @@ class Process:
 
 def exported(events: Sequence[ev.Event]) -> list[Span]:
     """Returns what `signoff export otel` has about the run, in the same form."""
-    signals = all_signals(record_of_events(events), ExportOptions())
+    spans = otel_export.all_spans(record_of_events(events), ExportOptions())
     return [
         (
             each.name,
@@ -84,8 +76,7 @@ def exported(events: Sequence[ev.Event]) -> list[Span]:
             (StatusCode.ERROR if each.failed else StatusCode.UNSET).name,
             dict(each.attributes),
         )
-        for each in signals
-        if isinstance(each, OtelSpan)
+        for each in spans
     ]
 
 
@@ -114,37 +105,6 @@ def test_notices_that_were_lost_are_read_from_the_journal() -> None:
     process.record(events[8:])
 
     assert list(process.sent()) == exported(events)
-
-
-def test_a_finding_and_the_measurements_go_to_the_logs_and_the_meters() -> None:
-    """Findings are log records, because span events are being retired."""
-    item = at(72, ev.ItemFinished("critics[0]", {}))
-    process = Process([])
-    process.record([*journal()[:9], item, *journal()[9:]])
-    process.observer.notice(Progress("first", "draft", "", "streamed"))
-    data: Any = process.metrics.get_metrics_data()
-    spans = {each[7].get("signoff.effect.try"): each for each in process.sent()}
-
-    (log,) = process.logs.get_finished_logs()
-    assert log.log_record.event_name == "gen_ai.evaluation.result"
-    assert (log.log_record.trace_id, log.log_record.span_id) == spans[3][1:3]
-    assert dict(log.log_record.attributes or {}) == {
-        "gen_ai.evaluation.name": "tone",
-        "gen_ai.evaluation.score.label": "HIGH",
-        "gen_ai.evaluation.score.value": 0.9,
-        "signoff.critic": "codex",
-    }
-    found = {
-        metric.name: sum(point.count for point in metric.data.data_points)
-        for scope in data.resource_metrics[0].scope_metrics
-        for metric in scope.metrics
-    }
-    assert found == {
-        "gen_ai.client.operation.duration": 3,
-        "gen_ai.client.token.usage": 2,
-        "gen_ai.invoke_agent.duration": 1,
-        "gen_ai.workflow.duration": 1,
-    }
 
 
 def test_a_run_that_stops_is_forgotten_and_read_again_when_it_goes_on() -> None:
@@ -196,13 +156,11 @@ class Collector(SpanExporter):
 
 
 def all_spans() -> list[OtelSpan]:
-    found = all_signals(record_of_events(journal()), ExportOptions())
-    return [each for each in found if isinstance(each, OtelSpan)]
+    return otel_export.all_spans(record_of_events(journal()), ExportOptions())
 
 
 def sending_to(collector: Collector) -> OtelExport:
-    logs = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]  # it brings no types
-    return OtelExport(OtelExporters(collector, logs))
+    return OtelExport(collector)
 
 
 def test_a_collector_that_takes_nothing_is_reported_once(

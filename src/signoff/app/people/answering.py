@@ -19,20 +19,10 @@ from signoff.app.runs.history import form_of, load_state
 from signoff.app.runs.next_commands import answer_commands
 from signoff.app.settings.project import WORKER_VARIABLE, Project
 from signoff.core import errors as er
+from signoff.core import requests as rq
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.remedies import AnswerRequest, Resume, ShowInbox
-from signoff.core.requests import (
-    PRESENCE,
-    AnswerForm,
-    Edits,
-    ItemState,
-    check_answer,
-    describe_default,
-    is_open_to_agents,
-    needs_presence,
-    options_of,
-)
 from signoff.runtime.paths import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem, InboxLine, RunRow
@@ -83,15 +73,15 @@ def record_answer(
     `work` says that it is the work of an external worker, who may submit nothing else.
     """
     if not work:
-        refuse_worker(project, "answer requests")
+        refuse_worker(project.worker_token, "answer requests")
     item, by = project.store.item(number), answer.by or current_user()
     at = project.clock.now() if answer.at is None else answer.at
     form = form_of(project, item)
     # Checked here and not by each surface, so that no tool for agents can forget it.
-    if project.for_agent and not work and not is_open_to_agents(form):
+    if project.for_agent and not work and not rq.is_open_to_agents(form):
         raise er.InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
     stored = _checked_answer(project, item, form, answer, at)
-    if needs_presence(form, stored["value"]):
+    if rq.needs_presence(form, stored["value"]):
         # Imported here because few requests need it.
         from signoff.app.people.passkeys import prove
 
@@ -109,7 +99,7 @@ def answer_to_sign(
     """
     item = project.store.item(number)
     form = form_of(project, item)
-    edited = form.get("edits") == Edits.ACCEPT and content is not None
+    edited = form.get("edits") == rq.Edits.ACCEPT and content is not None
     now = project.clock.now()
     stored = _checked_answer(project, item, form, answer, now, with_file=not edited)
     return item, stored | ({"content_digest": text_digest(content or "")} if edited else {})
@@ -130,7 +120,7 @@ def _checked_answer(
     _check_digest(item, answer.digest)
     # The form decides what is valid, whichever surface has asked: a page, a file and a command
     # accept the same answers.
-    value = check_answer(form, answer.value, answer.text)
+    value = rq.check_answer(form, answer.value, answer.text)
     details = {"failed": True} if answer.failed else _details(item, form, value, answer.extras)
     if value is True and with_file:
         details |= _read_file(project, item, form)
@@ -185,14 +175,12 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
         case [item]:
             return item
         case []:
-            raise er.UsageError(
-                f"run {row.name!r} has no pending requests{_other_requests(project)}"
-            )
+            raise er.UsageError(f"run {row.name!r} has no pending requests", remedy=ShowInbox())
         case several:
-            shown = ((each, title_of(form_of(project, each))) for each in several[:8])
-            listed = ", ".join(f"#{each.id} {title or each.prompt[:40]!r}" for each, title in shown)
+            listed = ", ".join(f"#{each.id}" for each in several[:8])
             raise er.UsageError(
-                f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
+                f"run {row.name!r} has {len(several)} pending requests; name one: {listed}",
+                remedy=ShowInbox(run=row.name),
             )
 
 
@@ -212,18 +200,18 @@ def current_user() -> str:
 
 def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> InboxItem:
     """Approves or rejects a request; at a gate, chooses the option of that name."""
-    refuse_worker(project, "approve or reject requests")
+    refuse_worker(project.worker_token, "approve or reject requests")
     # Checked before the kind of request, or a request that is answered already would get advice on
     # how to answer it.
     item = project.store.item(number)
     _check_open(item)
     verb = "approve" if yes else "reject"
     match item.kind.answer_form:
-        case AnswerForm.DECISION:
+        case rq.AnswerForm.DECISION:
             value: Any = yes
-        case AnswerForm.PICK:
+        case rq.AnswerForm.PICK:
             value = _option(form_of(project, item), verb, number)
-        case AnswerForm.TEXT | AnswerForm.WORK | AnswerForm.PICKS:
+        case rq.AnswerForm.TEXT | rq.AnswerForm.WORK | rq.AnswerForm.PICKS:
             raise er.InvalidAnswer(
                 f"request #{number} ({item.kind}) cannot be approved or rejected",
                 remedy=AnswerRequest(number),
@@ -250,7 +238,7 @@ def _details(
 
     Raises if a response does not match its schema.
     """
-    if item.kind.answer_form is not AnswerForm.WORK:
+    if item.kind.answer_form is not rq.AnswerForm.WORK:
         return {"extras": dict(extras)} if extras else {}
     if not form.get("schema") and not extras:
         return {}
@@ -278,11 +266,11 @@ def _parse_value(value: Any, schema: Mapping[str, Any] | None) -> Any:
 
 
 def _check_open(item: InboxItem) -> None:
-    if item.state == ItemState.OPEN:
+    if item.state == rq.ItemState.OPEN:
         return
     by = f" by {item.answered_by}" if item.answered_by else ""
     # For the user, an answer that the run has used is simply answered.
-    state = ItemState.ANSWERED if item.state == ItemState.USED else item.state
+    state = rq.ItemState.ANSWERED if item.state == rq.ItemState.USED else item.state
     raise er.RequestClosed(f"request #{item.id} is no longer open: {state}{by}")
 
 
@@ -293,7 +281,7 @@ def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
     passed = datetime.fromtimestamp(item.deadline, UTC)
     raise er.RequestClosed(
         f"the deadline of request #{item.id} passed at {passed:%Y-%m-%d %H:%M:%S} UTC, "
-        f"and {describe_default(form)}",
+        f"and {rq.describe_default(form)}",
         remedy=Resume(item.run),
     )
 
@@ -313,7 +301,7 @@ def _check_digest(item: InboxItem, digest: str | None) -> None:
 def _read_file(project: Project, item: InboxItem, form: dict[str, Any]) -> dict[str, Any]:
     """Returns the text of the file that is approved, if the approver may have edited it."""
     files = RunFiles(project.home.runs)
-    if form.get("edits") != Edits.ACCEPT:
+    if form.get("edits") != rq.Edits.ACCEPT:
         _check_file(project, files, item, form)
         return {}
     try:
@@ -342,14 +330,6 @@ def _check_file(project: Project, files: RunFiles, item: InboxItem, form: dict[s
         )
 
 
-def _other_requests(project: Project) -> str:
-    others = project.store.items()[:8]
-    if not others:
-        return ""
-    listed = ", ".join(f"#{item.id} ({item.run})" for item in others)
-    return f"; pending in other runs: {listed}"
-
-
 # A worker that has the token of its run in its environment can take and submit the work of that
 # run, and nothing that a human decides. It is a guard rail: a process of the same user can remove
 # the variable, or open the database without signoff.
@@ -373,13 +353,8 @@ def check_token(project: Project, row: RunRow) -> None:
         )
 
 
-def refuse_worker(project: Project, what: str) -> None:
-    """Raises if this is a worker; `what` is what only a human may do."""
-    refuse_token(project.worker_token, what)
-
-
-def refuse_token(token: str, what: str) -> None:
-    """Raises if there is the token of a worker, for what needs no open project."""
+def refuse_worker(token: str, what: str) -> None:
+    """Raises if there is the token of a worker; `what` is what only a human may do."""
     if token:
         raise er.UsageError(
             f"a worker cannot {what}: {WORKER_VARIABLE} is set; a human does this without it"
@@ -416,7 +391,7 @@ def file_to_edit(project: Project, item: InboxItem) -> FileDraft | None:
     Raises `UnreadableFile` if it is not text.
     """
     form = form_of(project, item)
-    if form.get("edits") != Edits.ACCEPT:
+    if form.get("edits") != rq.Edits.ACCEPT:
         return None
     path = str(form["path"])
     found = read_text(RunFiles(project.home.runs), project.secrets, item.run, path)
@@ -489,18 +464,18 @@ def request_to_json(project: Project, item: InboxItem) -> LocalRequest:
     names = ("path", "edits", "schema", "question_id", "default")
     path, folder = form.get("path"), project.folder(item.run)
     prompt_file = folder / HITL / prompt_name(item.id)
-    has_file = item.kind.answer_form is AnswerForm.WORK and prompt_file.is_file()
+    has_file = item.kind.answer_form is rq.AnswerForm.WORK and prompt_file.is_file()
     return document(
         LocalRequest,
         item,
         **{name: form.get(name) for name in names},
         number=item.id,
         title=title_of(form),
-        options=options_of(form),
+        options=rq.options_of(form),
         questions=form.get("questions") or [],
         shown=form.get("shown") or {},
-        presence=bool(form.get(PRESENCE)),
-        at_deadline=describe_default(form) if item.deadline is not None else None,
+        presence=bool(form.get(rq.PRESENCE)),
+        at_deadline=rq.describe_default(form) if item.deadline is not None else None,
         answer=answer_to_json(item),
         prompt_file=str(prompt_file) if has_file else None,
         file=str(file_path(folder, path)) if path else None,

@@ -12,13 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from signoff.app.people.answering import (
-    AnswerInput,
-    check_token,
-    record_answer,
-    request_to_json,
-    token_of,
-)
+from signoff.app.people import answering
 from signoff.app.runs.history import events_of, form_of, load_state, resume_report
 from signoff.app.runs.runs import Warn, current_row
 from signoff.app.runs.start import FROM_OUTSIDE, resume, start
@@ -124,7 +118,7 @@ async def start_pulled(
     The options are those of `start`.
     """
     result = await start(project, target, params, switch=FROM_OUTSIDE, **options)
-    token = token_of(project, project.store.row(result.run))
+    token = answering.token_of(project, project.store.row(result.run))
     return replace(run_status(project, result.run), token=token)
 
 
@@ -137,7 +131,7 @@ async def next_work(
 ) -> RunStatus:
     """Returns the open work; a stopped run is resumed until there is some."""
     row = current_row(project, project.run(name))
-    check_token(project, row)
+    answering.check_token(project, row)
     # A run that rests is resumed if it can use an answer, or has no work that could be taken.
     answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
     stuck = row.status in _RESUMABLE and not any(map(_is_work, project.store.items(row.name)))
@@ -151,7 +145,7 @@ async def submit(
     project: Project,
     name: str | None,
     which: str | None,
-    answer: AnswerInput,
+    answer: answering.AnswerInput,
     *,
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
@@ -163,7 +157,7 @@ async def submit(
     """
     # A worker names the run itself, so its token is what keeps it to its own.
     row = project.run(name)
-    check_token(project, row)
+    answering.check_token(project, row)
     try:
         item = _find_item(project, row, which)
         _record(project, item, answer)
@@ -182,7 +176,9 @@ def run_status(project: Project, name: str) -> RunStatus:
     return RunStatus(
         row=row,
         work=tuple(_work_item(project, item) for item in items if _is_work(item)),
-        people=tuple(request_to_json(project, item) for item in items if not _is_work(item)),
+        people=tuple(
+            answering.request_to_json(project, item) for item in items if not _is_work(item)
+        ),
         root=str(project.home.root.absolute()),
         progress=resume_report(project, row),
     )
@@ -251,7 +247,7 @@ def _numbered(project: Project, row: RunRow, number: int) -> InboxItem | None:
     return item
 
 
-def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
+def _record(project: Project, item: InboxItem, answer: answering.AnswerInput) -> None:
     form = form_of(project, item)
     about = form.get("about", {})
     answer = _with_values(answer, about.get("form") or {}, form.get("schema"))
@@ -264,10 +260,12 @@ def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
     for name in answer.extras:
         if words.get(name, name) not in takes:
             raise InvalidAnswer(f"this work does not accept {name}; leave it out")
-    record_answer(project, item.id, answer, work=True)
+    answering.record_answer(project, item.id, answer, work=True)
 
 
-def _with_values(answer: AnswerInput, form: Mapping[str, str], schema: Any) -> AnswerInput:
+def _with_values(
+    answer: answering.AnswerInput, form: Mapping[str, str], schema: Any
+) -> answering.AnswerInput:
     """Returns a submission whose result is one JSON object with the values that came apart."""
     if not answer.values:
         return answer
@@ -284,7 +282,7 @@ def _with_values(answer: AnswerInput, form: Mapping[str, str], schema: Any) -> A
     return replace(answer, value=json.dumps(fields, ensure_ascii=False))
 
 
-def _refuse_placeholders(answer: AnswerInput, form: Mapping[str, str]) -> None:
+def _refuse_placeholders(answer: answering.AnswerInput, form: Mapping[str, str]) -> None:
     """Refuses a command that was run as it was printed: it must not use up an attempt."""
     text = str(answer.value).strip()
     # A reason is free text, so only the printed placeholder itself is refused.

@@ -25,19 +25,18 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from signoff.app.runs.history import events_of, form_of
+from signoff.app.settings.project import Project
 from signoff.core import errors
 from signoff.core.digest import SHORT, digest
+from signoff.core.events import EffectFinished
 from signoff.core.remedies import AddPasskey, Install, SignOnPage
-from signoff.documents.regular_files import (
-    file_lock,
-    read_regular,
-    replace_private,
-    translate_write_errors,
-)
-from signoff.runtime.store_port import InboxItem
+from signoff.core.requests import ItemState, approves, needs_presence
+from signoff.documents import regular_files
+from signoff.runtime.store_port import InboxItem, RunRow
 
 VERSION = 1
 LARGEST_BYTES = 1 << 20
@@ -105,7 +104,7 @@ class Passkey:
 def read_passkeys(path: Path) -> list[Passkey]:
     """Returns all passkeys, oldest first; none if there is no file. Raises `ConfigError`."""
     try:
-        document = json.loads(read_regular(path, LARGEST_BYTES))
+        document = json.loads(regular_files.read_regular(path, LARGEST_BYTES))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:
@@ -125,7 +124,7 @@ def read_passkeys(path: Path) -> list[Passkey]:
 
 def add_passkey(path: Path, passkey: Passkey) -> None:
     """Adds a passkey; raises `NameTaken` if its name or its credential is known already."""
-    with translate_write_errors(path), file_lock(path):
+    with regular_files.translate_write_errors(path), regular_files.file_lock(path):
         # Read under the lock: two people may register at once, from two pages.
         known = read_passkeys(path)
         _refuse_known(known, passkey.name, passkey.credential)
@@ -151,7 +150,7 @@ def _refuse_known(known: Sequence[Passkey], name: str, credential: str = "") -> 
 
 def remove_passkey(path: Path, name: str, at: float) -> Passkey:
     """Marks a passkey as removed; raises `UnknownName`."""
-    with translate_write_errors(path), file_lock(path):
+    with regular_files.translate_write_errors(path), regular_files.file_lock(path):
         known = read_passkeys(path)
         active = {each.name: each for each in known if each.is_active}
         if name not in active:
@@ -228,7 +227,7 @@ def _write(path: Path, passkeys: Sequence[Passkey]) -> None:
         for each in passkeys
     ]
     text = json.dumps({"version": VERSION, "passkeys": listed}, indent=2, ensure_ascii=True)
-    replace_private(path, [text, "\n"])
+    regular_files.replace_private(path, [text, "\n"])
 
 
 def _damaged(path: Path, why: str) -> errors.ConfigError:
@@ -279,7 +278,7 @@ def prove(
 def registration_options(file: Path, secret: str, name: str, rp_id: str) -> dict[str, Any]:
     """Returns what a browser needs to create a passkey; the secret is that of its link."""
     webauthn = _library()
-    from webauthn.helpers import structs
+    from webauthn.helpers import options_to_json_dict, structs
 
     options = webauthn.generate_registration_options(
         rp_id=rp_id,
@@ -294,8 +293,7 @@ def registration_options(file: Path, secret: str, name: str, rp_id: str) -> dict
         ),
         exclude_credentials=_descriptors(_active(file, rp_id)),
     )
-    parsed: dict[str, Any] = json.loads(webauthn.options_to_json(options))
-    return parsed
+    return dict(options_to_json_dict(options))
 
 
 def created_passkey(secret: str, name: str, owner: str, created: Proof, at: float) -> Passkey:
@@ -443,7 +441,7 @@ def _active(file: Path, rp_id: str) -> list[Passkey]:
 def _request_options(challenge: bytes, rp_id: str, allowed: Iterable[Passkey]) -> dict[str, Any]:
     """Returns what a browser needs to have something signed by one of these passkeys."""
     webauthn = _library()
-    from webauthn.helpers import structs
+    from webauthn.helpers import options_to_json_dict, structs
 
     options = webauthn.generate_authentication_options(
         rp_id=rp_id,
@@ -452,8 +450,7 @@ def _request_options(challenge: bytes, rp_id: str, allowed: Iterable[Passkey]) -
         allow_credentials=_descriptors(allowed),
         user_verification=structs.UserVerificationRequirement.REQUIRED,
     )
-    parsed: dict[str, Any] = json.loads(webauthn.options_to_json(options))
-    return parsed
+    return dict(options_to_json_dict(options))
 
 
 def _origin(sent: Proof) -> str:
@@ -487,3 +484,130 @@ def _library() -> Any:
         message = "passkeys need the extra 'passkeys'"
         raise errors.ConfigError(message, remedy=Install("passkeys")) from error
     return webauthn
+
+
+# Long after they were given and without a server, the signatures of a run's approvals are checked
+# again. Everything is computed from what is stored: the digest of what was shown, the answer that
+# the run continued with, and whether a passkey of the project signed exactly that.
+
+_GIVEN = (ItemState.ANSWERED, ItemState.USED)
+_RECORDED = ("value", "text", "extras", "content_digest", "presence")
+"""What the journal and the inbox must agree on."""
+
+
+@dataclass(frozen=True)
+class ApprovalCheck:
+    """What is known about one approval."""
+
+    request: int
+    run: str
+    step: str
+    prompt: str
+    value: Any
+    by: str
+    at: float
+    required: bool
+    """Whether the request required a signature."""
+    passkey: str = ""
+    """The passkey that signed it; empty if none did."""
+    fingerprint: str = ""
+    origin: str = ""
+    problem: str = ""
+    """Why the approval cannot be relied on; empty if it can."""
+
+
+def check_approvals(
+    project: Project, run: str | None = None, keys: Path | None = None
+) -> list[ApprovalCheck]:
+    """Checks every approval of a run, or of the latest one; `keys` is another file of passkeys."""
+    row = project.run(run)
+    passkeys = read_passkeys(project.home.passkeys if keys is None else keys)
+    replies = _replies(project, row)
+    given = (
+        _Given(
+            item,
+            form_of(project, item),
+            json.loads(item.answer or "{}"),
+            replies.get((item.effect, item.answered_at)),
+        )
+        for item in project.store.items(row.name, state=_GIVEN)
+    )
+    return [_check(each, passkeys) for each in given if each.approves]
+
+
+class _Given(NamedTuple):
+    """An answer as it is stored, and the request that it was given to."""
+
+    item: InboxItem
+    form: Mapping[str, Any]
+    answer: Mapping[str, Any]
+    reply: Mapping[str, Any] | None
+    """What the run has continued with."""
+
+    @property
+    def approves(self) -> bool:
+        return approves(self.form, self.answer.get("value")) or bool(self.answer.get("presence"))
+
+
+def _replies(project: Project, row: RunRow) -> dict[tuple[str, Any], Mapping[str, Any]]:
+    """Returns the answers that the run has continued with, by effect and time.
+
+    Not by the number of their requests, which change when a run is moved to another store.
+    """
+    events = (event for _, event in events_of(project, row))
+    return {
+        (event.id, event.reply["at"]): event.reply
+        for event in events
+        if isinstance(event, EffectFinished) and event.item is not None
+    }
+
+
+def _check(given: _Given, passkeys: Sequence[Passkey]) -> ApprovalCheck:
+    item, value = given.item, given.answer.get("value")
+    by, at = item.answered_by or "", item.answered_at or 0.0
+    required = needs_presence(given.form, value)
+    found = ApprovalCheck(item.id, item.run, item.step, item.prompt, value, by, at, required)
+    signature: Mapping[str, Any] = given.answer.get("presence") or {}
+    try:
+        _check_record(given)
+        if not signature:
+            if required:
+                raise errors.SignatureRefused("it has no signature, and needs one")
+            return found
+        passkey = _signer(passkeys, signature)
+        check_trust(passkeys, passkey)
+        # The number that the request had when it was signed: a run that moves to another store
+        # gets new ones, and its signatures stay valid.
+        challenge = approval_challenge(item, given.answer, by, signature.get("request"))
+        check_stored(signature, passkey, challenge)
+    except errors.SignatureRefused as error:
+        return replace(found, problem=str(error))
+    origin = str(signature["origin"])
+    return replace(found, passkey=passkey.name, fingerprint=passkey.fingerprint, origin=origin)
+
+
+def _check_record(given: _Given) -> None:
+    """Raises `SignatureRefused` if what is stored about a request does not fit together."""
+    if digest(given.form) != given.item.digest:
+        raise errors.SignatureRefused("what was shown is not what is stored now")
+    if given.reply is None:
+        if given.item.state is ItemState.USED:
+            raise errors.SignatureRefused("the journal of the run has no such answer")
+        return
+    used = {name: given.reply.get(name) for name in (*_RECORDED, "by")}
+    stored = {name: given.answer.get(name) for name in _RECORDED}
+    if used != {**stored, "by": given.item.answered_by or ""}:
+        raise errors.SignatureRefused(
+            "the run continued with another answer than the one that is stored"
+        )
+
+
+def _signer(passkeys: Sequence[Passkey], signature: Mapping[str, Any]) -> Passkey:
+    identity = signature.get("credential")
+    found = next((each for each in passkeys if each.credential == identity), None)
+    if found is None:
+        name = str(signature.get("passkey"))[:100]
+        raise errors.SignatureRefused(
+            f"it was signed by {name!r}, which is no passkey of this project"
+        )
+    return found

@@ -19,8 +19,7 @@ from signoff.app.runs.runs import current_row, list_runs
 from signoff.app.settings.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.core.errors import ConfigError, UnknownName, UsageError
-from signoff.core.events import ANY_AGENT
+from signoff.core.errors import UnknownName, UsageError
 from signoff.core.outcome import FINAL, Status
 from signoff.core.remedies import ShowRun
 from signoff.core.run_state import RunState
@@ -30,14 +29,7 @@ from signoff.core.words import Label
 from signoff.notation import HistoryFold, RunSnapshot
 from signoff.review.pure.finding import Finding
 from signoff.review.pure.history import ReviewHistory, Version, log_lines
-from signoff.runtime.store_port import (
-    InboxItem,
-    JournalRow,
-    RunId,
-    RunRow,
-    folded_state,
-    numbered_events,
-)
+from signoff.runtime import store_port as port
 from signoff.views.exports.run_record import REVIEW_EVENTS, ExportOptions, short_digest
 from signoff.views.narration import LogLine, Narrator, Weight
 from signoff.views.timeline import Decision, Timeline
@@ -47,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def events_of(
-    project: Project, row: RunRow, *, after: int = 0, whole: bool = True
+    project: Project, row: port.RunRow, *, after: int = 0, whole: bool = True
 ) -> Iterator[tuple[int, ev.Event]]:
     """Returns a run's events with the number of their commit.
 
@@ -57,21 +49,21 @@ def events_of(
     # Most readers want to know what happened and not what was said, and the texts are nearly all of
     # a journal.
     blob = project.store.blob if whole else short_digest
-    return numbered_events(project.store.journal(row.id, after), blob)
+    return port.numbered_events(project.store.journal(row.id, after), blob)
 
 
-def form_of(project: Project, item: InboxItem) -> dict[str, Any]:
+def form_of(project: Project, item: port.InboxItem) -> dict[str, Any]:
     """Returns the full request as it was opened."""
     form: dict[str, Any] = decode(item.form, project.store.blob)
     return form
 
 
-def timeline_of(project: Project, row: RunRow, *, whole: bool = False) -> Timeline:
+def timeline_of(project: Project, row: port.RunRow, *, whole: bool = False) -> Timeline:
     """Returns the timeline of a run so far; its state has long texts only if `whole`."""
     return Timeline().follow(event for _, event in events_of(project, row, whole=whole))
 
 
-def history_fold(project: Project, row: RunRow) -> HistoryFold | None:
+def history_fold(project: Project, row: port.RunRow) -> HistoryFold | None:
     """Returns what follows the review of a run; None if its notation has no reviews."""
     notation = project.notation_of(row)
     if notation is None or not notation.history:
@@ -83,7 +75,7 @@ def history_fold(project: Project, row: RunRow) -> HistoryFold | None:
 
 
 def resume_report(
-    project: Project, row: RunRow, state: RunState | None = None
+    project: Project, row: port.RunRow, state: RunState | None = None
 ) -> ResumeReport | None:
     """Returns where a run continues; None if it has ended, or if its notation says nothing."""
     if row.status in FINAL:
@@ -97,7 +89,7 @@ def resume_report(
     return report
 
 
-def need_review(project: Project, name: str | None) -> tuple[RunRow, ReviewHistory]:
+def need_review(project: Project, name: str | None) -> tuple[port.RunRow, ReviewHistory]:
     """Returns a run, by default the latest, and the history of its review."""
     row = project.run(name)
     history = stored_record(project.store, row).review()
@@ -106,7 +98,7 @@ def need_review(project: Project, name: str | None) -> tuple[RunRow, ReviewHisto
     return row, history
 
 
-def without_review(row: RunRow) -> UsageError:
+def without_review(row: port.RunRow) -> UsageError:
     """Returns the error of a run that has no review to show."""
     return UsageError(
         f"run {row.name!r} has no review: its workflow {row.workflow!r} is not a review flow",
@@ -114,9 +106,9 @@ def without_review(row: RunRow) -> UsageError:
     )
 
 
-def load_state(project: Project, row: RunRow) -> RunState:
+def load_state(project: Project, row: port.RunRow) -> RunState:
     """Returns the state of a run, folded from its journal."""
-    return folded_state(project.store.load(row.name), project.store.blob)
+    return port.folded_state(project.store.load(row.name), project.store.blob)
 
 
 def export(project: Project, format_name: str, run: str | None = None) -> Iterator[str]:
@@ -127,28 +119,6 @@ def export(project: Project, format_name: str, run: str | None = None) -> Iterat
     return found.write(
         stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
     )
-
-
-def send_trace(project: Project, run: str | None = None) -> int:
-    """Sends the trace of a run to the collector of the `OTEL_` variables; returns its spans.
-
-    Raises `ConfigError` if the extra is not installed or no collector took the trace.
-    """
-    from signoff.views.exports.otel import OtelSpan, all_signals
-    from signoff.views.otel import OtelExport, otlp_exporters
-
-    signals = all_signals(
-        stored_record(project.store, project.run(run)), ExportOptions(project.settings.log_content)
-    )
-    sending = OtelExport(otlp_exporters(None), report=False)
-    delivered = sending.deliver(signals)
-    sending.close()
-    if not delivered:
-        raise ConfigError(
-            "no collector took the trace; start one, or set OTEL_EXPORTER_OTLP_ENDPOINT to the "
-            "address of yours, such as http://localhost:4318"
-        )
-    return sum(isinstance(each, OtelSpan) for each in signals)
 
 
 MOST_NAMED = 10
@@ -178,7 +148,7 @@ def select_findings(
 
 def find_finding(
     project: Project, name: str, run: str | None = None
-) -> tuple[RunRow, ReviewHistory, Finding]:
+) -> tuple[port.RunRow, ReviewHistory, Finding]:
     """Returns a finding by its id or the beginning of it, with the review that has it.
 
     Of several runs it is the newest that knows it; `run` names one.
@@ -200,7 +170,7 @@ def find_finding(
     raise UnknownName("finding", name, latest)
 
 
-def find_run_or_finding(project: Project, name: str) -> tuple[RunRow, Finding | None]:
+def find_run_or_finding(project: Project, name: str) -> tuple[port.RunRow, Finding | None]:
     """Returns a run by its name, or a finding by its id with the newest run that knows it."""
     try:
         return project.run(name), None
@@ -289,10 +259,10 @@ class NewsState:
 class RunNews:
     """A run now, and what it was for a follower who has seen its journal up to a commit."""
 
-    row: RunRow
+    row: port.RunRow
     before: NewsState
     now: NewsState
-    requests: tuple[InboxItem, ...]
+    requests: tuple[port.InboxItem, ...]
     """What the run waits for."""
     handed_out: bool = False
     """Whether external workers do the work of its agents."""
@@ -327,7 +297,7 @@ def news(project: Project, name: str, after: int = 0) -> RunNews:
             fold.apply(event)
         timeline.apply(event)
     now = _view(timeline, fold)
-    handed_out = ANY_AGENT in timeline.state.stand_ins
+    handed_out = ev.ANY_AGENT in timeline.state.stand_ins
     return RunNews(row, before or now, now, tuple(project.store.items(row.name)), handed_out)
 
 
@@ -359,7 +329,7 @@ LOG_LINES = 12
 class FollowedRun:
     """A run as of the last look at its journal. Use it only inside `FollowedRuns.look`."""
 
-    def __init__(self, project: Project, row: RunRow) -> None:
+    def __init__(self, project: Project, row: port.RunRow) -> None:
         self.definition: Mapping[str, Any] = json.loads(project.store.description(row.id))
         """The definition that it was started with."""
         self.lock = Lock()
@@ -387,7 +357,7 @@ class FollowedRun:
             self._review = (self.head, review)
         return self._review[1]
 
-    def follow(self, project: Project, row: RunRow) -> None:
+    def follow(self, project: Project, row: port.RunRow) -> None:
         """Reads what was committed since the last look."""
         for commit in project.store.journal(row.id, self.head):
             for event in _events(project, commit):
@@ -403,11 +373,11 @@ class FollowedRuns:
     """The runs that someone looks at."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[tuple[RunId, str, float], FollowedRun] = OrderedDict()
+        self._runs: OrderedDict[tuple[port.RunId, str, float], FollowedRun] = OrderedDict()
         self._lock = Lock()
 
     @contextmanager
-    def look(self, project: Project, row: RunRow) -> Iterator[FollowedRun]:
+    def look(self, project: Project, row: port.RunRow) -> Iterator[FollowedRun]:
         """Lends a run as of now; meanwhile no other thread gets it."""
         run = self._find(project, row)
         with run.lock:
@@ -423,7 +393,7 @@ class FollowedRuns:
         with self._lock:
             self._runs = OrderedDict((k, v) for k, v in self._runs.items() if v is not run)
 
-    def _find(self, project: Project, row: RunRow) -> FollowedRun:
+    def _find(self, project: Project, row: port.RunRow) -> FollowedRun:
         # A run that was deleted may leave its number and its name to another one.
         key = (row.id, row.name, row.created_at)
         with self._lock:
@@ -437,7 +407,7 @@ class FollowedRuns:
         return run
 
 
-def _events(project: Project, commit: JournalRow) -> Iterator[ev.Event]:
+def _events(project: Project, commit: port.JournalRow) -> Iterator[ev.Event]:
     """Yields the events of a commit; long texts are read only where a review needs them."""
     plain = decode(commit.events, short_digest)
     needed = any(data.get("e") in REVIEW_EVENTS for data in plain)

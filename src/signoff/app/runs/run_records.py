@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from functools import cache, partial
-from typing import Any
+from functools import cache
 
 from signoff import plugins
-from signoff.core.errors import SignoffError, StoreError
+from signoff.core.errors import StoreError
 from signoff.core.outcome import Status
 from signoff.core.remedies import StartWorker
 from signoff.runtime.owner import is_alive
@@ -98,9 +97,6 @@ def _why_queued(row: RunRow, workers: Iterable[WorkerRow]) -> str:
 # No process counts anything: the journals are what is reported, whichever processes drove the runs,
 # and however they ended.
 
-BATCH = 200
-"""Summaries that are stored at once: a first look at thousands of runs may be interrupted."""
-
 log = logging.getLogger("signoff")
 
 
@@ -117,11 +113,20 @@ def collect(store: Store, now: float) -> Metrics:
     current = {row.id: row for row in live_rows(store, rows)}
     for row in rows:
         metrics.add(1, "signoff_runs", current[row.id].status.value)
-    for row, summary in _summaries(store, rows, stored):
-        if summary is None:
+    new: list[tuple[RunId, int, str]] = []
+    for row in rows:
+        if row.id in stored:
+            metrics.add_run(current[row.id].status, RunSummary.from_text(stored[row.id]))
+        elif (found := _summary(store, row)) is None:
             metrics.add(1, "signoff_runs_unreadable")
         else:
-            metrics.add_run(current[row.id].status, summary)
+            # Up to the commit that was read: a later one makes it out of date.
+            new.append((row.id, found[0], found[1].to_text()))
+            metrics.add_run(current[row.id].status, found[1])
+    # Without them the next look computes these again: a busy or read-only database is no error.
+    with suppress(StoreError):
+        if new:
+            store.keep_summaries(VERSION, new)
     waiting = ((item.kind.value, item.opened_at) for item in store.waiting())
     metrics.add_inbox(waiting, now)
     _add_queue(metrics, store, list(current.values()), now)
@@ -139,45 +144,12 @@ def _add_queue(metrics: Metrics, store: Store, rows: list[RunRow], now: float) -
     metrics.add(sum(each.slots for each in workers), "signoff_worker_slots")
 
 
-def _summaries(
-    store: Store, rows: list[RunRow], stored: Mapping[RunId, str]
-) -> Iterator[tuple[RunRow, RunSummary | None]]:
-    """Yields the summary of each run; None for one whose journal cannot be read."""
-    new: list[tuple[RunId, int, str]] = []
-    for row in rows:
-        if row.id in stored:
-            yield row, RunSummary.from_text(stored[row.id])
-            continue
-        try:
-            record = stored_record(store, row)
-            report = partial(_facts, record) if record.report is not None else None
-            summary = summarize((event for _, event in record.events(whole=False)), report)
-        except SignoffError as error:
-            log.warning("the metrics leave out run %s: %s", row.name, error)
-            yield row, None
-            continue
-        yield row, summary
-        # Up to the commit that was read: later ones make it out of date.
-        head = record.journal[-1].seq if record.journal else 0
-        new.append((row.id, head, summary.to_text()))
-        if len(new) >= BATCH:
-            _store(store, new)
-            new = []
-    _store(store, new)
-
-
-def _store(store: Store, new: list[tuple[RunId, int, str]]) -> None:
-    # Without this, the next look computes them again: a busy or read-only database is no error.
-    with suppress(StoreError):
-        if new:
-            store.keep_summaries(VERSION, new)
-
-
-def _facts(record: RunRecord, state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns what a run's notation reports; nothing if the notation cannot read the state."""
-    assert record.report is not None  # noqa: S101  # the caller checked it
+def _summary(store: Store, row: RunRow) -> tuple[int, RunSummary] | None:
+    """Returns the last commit of a run and its summary up to there; None if it cannot be read."""
     try:
-        return record.report(state, record.definition).facts
-    except Exception as error:  # noqa: BLE001  # a plug-in's bug must not hide the other runs
-        log.warning("the metrics leave out the findings of run %s: %r", record.name, error)
-        return {}
+        record = stored_record(store, row)
+        summary = summarize((event for _, event in record.events(whole=False)), record.reported)
+    except Exception as error:  # noqa: BLE001  # damage or a plug-in's bug hides no other run
+        log.warning("the metrics leave out run %s: %r", row.name, error)
+        return None
+    return record.journal[-1].seq if record.journal else 0, summary

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from signoff.app.runs.run_records import live_row, live_rows, stored_statuses
 from signoff.app.settings.project import Project
@@ -265,8 +265,6 @@ def delete_runs(project: Project, rows: Sequence[RunRow]) -> None:
 
 def back_up(project: Project, file: Path) -> DatabaseCopy:
     """Copies the database to a new file while runs may be using it; raises `UsageError`."""
-    if file.exists():
-        raise er.UsageError(f"{file} exists already; name a new file")
     try:
         runs = project.store.backup(file)
         return DatabaseCopy(file, runs, file.stat().st_size)
@@ -292,31 +290,20 @@ HOLD_SECONDS = 600.0
 """How long a run stays ours if this process is killed and its death cannot be seen."""
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
-_PASSWORD_OPTION = re.compile(r"[a-z]*password=")
+_PASSWORD_OPTION = re.compile(r"(?<=[?&])[a-z]*password=[^&]*&?")
 
 
 @dataclass(frozen=True)
 class MovedRun:
     """A run that was moved."""
 
-    name: str
+    run: str
     commits: int
     requests: int
     digest: str
     """Of its content, which both stores agreed on."""
-    pending: tuple[tuple[int | None, int], ...] = ()
-    """The old and the new number of each pending request: every store numbers its own. The old one
-    is None if an earlier mover, which was killed, has read it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        return {
-            "run": self.name,
-            "commits": self.commits,
-            "requests": self.requests,
-            "digest": self.digest,
-            "pending": [{"old": old, "new": new} for old, new in self.pending],
-        }
+    pending: tuple[int, ...] = ()
+    """The new numbers of its pending requests: every store numbers its own."""
 
 
 def move_runs(
@@ -353,24 +340,22 @@ def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
         row = source.row(name)
     except er.UnknownName:
         # An earlier mover was killed after the old store gave the run up: it only has to arrive.
-        if target.transfer().staged(name) is None:
+        if target.staged(name) is None:
             raise
-        return _admit(target, name, [])
+        return _admit(target, name)
     if live_row(source, row).status is Status.RUNNING:
         problem = f"run {name!r} is running, so it is not moved; wait until it rests"
         raise er.RunBusy(problem, remedy=CancelRun(name))
     # Looked up before the run is taken, because a refused move must not disturb it.
     _refuse_taken(target, name)
     with _held(source, row) as fence:
-        numbers = _send(source, target, source.row(name), fence, address)
-    return _admit(target, name, numbers)
+        _send(source, target, source.row(name), fence, address)
+    return _admit(target, name)
 
 
 def public_address(address: str) -> str:
     """Returns an address without its passwords, to show it and to remember where a run went."""
-    base, _, query = address.partition("?")
-    options = [each for each in query.split("&") if not _PASSWORD_OPTION.match(each)]
-    return "?".join(filter(None, [_PASSWORD.sub(r"\1", base), "&".join(options)]))
+    return _PASSWORD_OPTION.sub("", _PASSWORD.sub(r"\1", address)).rstrip("?&")
 
 
 def _refuse_taken(target: Store, name: str) -> None:
@@ -392,36 +377,31 @@ def _held(source: Store, row: RunRow) -> Iterator[int]:
         source.leave(owner)
 
 
-def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -> list[int]:
-    """Gives a run up to the other store; returns the numbers that its requests had here."""
+def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -> None:
+    """Gives a run up to the other store."""
     while True:
         copy = read_copy(source, row)
         document = copy.to_text()
-        target.transfer().stage(row.name, document)
-        if target.transfer().staged(row.name) != document:
+        target.stage(row.name, document)
+        if target.staged(row.name) != document:
             raise er.StoreDamaged(f"the other store did not keep run {row.name!r} as it was sent")
         # Someone may answer a request while it is copied; then it is copied again.
-        if source.transfer().retire(row.id, fence, copy.requests, public_address(address)):
-            return [item.id for item in copy.items]
+        if source.retire(row.id, fence, copy.requests, public_address(address)):
+            return
         if source.row(row.name).fence != fence:
             raise er.RunBusy(f"another process has taken run {row.name!r}; it was not moved")
 
 
-def _admit(target: Store, name: str, numbers: list[int]) -> MovedRun:
-    document = target.transfer().staged(name)
+def _admit(target: Store, name: str) -> MovedRun:
+    document = target.staged(name)
     if document is None:
         raise er.UsageError(f"run {name!r} is being moved by another process")
-    target.transfer().admit(name)
+    target.admit(name)
     sent = parse_copy(document)
     # From now on it is a run like any other there, and may continue while it is compared.
     arrived = read_copy(target, target.row(name))
     same_journal = arrived.journal[: len(sent.journal)] == sent.journal
     if not same_journal or not sent.blobs.items() <= arrived.blobs.items():
         raise er.StoreDamaged(f"run {name!r} is not in the other store as it was sent; report this")
-    old = [*numbers, *[None] * (len(sent.items) - len(numbers))]
-    pending = tuple(
-        (before, item.id)
-        for before, item in zip(old, arrived.items, strict=False)
-        if item.state is ItemState.OPEN
-    )
+    pending = tuple(item.id for item in arrived.items if item.state is ItemState.OPEN)
     return MovedRun(name, len(sent.journal), len(sent.items), text_id(document), pending)

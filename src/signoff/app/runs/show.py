@@ -15,7 +15,6 @@ from signoff.app.runs.run_records import stored_record
 from signoff.app.runs.runs import current_row
 from signoff.app.settings.project import Project
 from signoff.core import events as ev
-from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import Status
 from signoff.core.remedies import Remedy, Resume
 from signoff.core.requests import ItemState
@@ -68,7 +67,7 @@ class RunDetails:
     @property
     def handed_out(self) -> bool:
         """Whether external workers do the work of its agents."""
-        return ANY_AGENT in self.timeline.state.stand_ins
+        return ev.ANY_AGENT in self.timeline.state.stand_ins
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -163,15 +162,8 @@ def show(project: Project, name: str | None = None) -> RunDetails:
 
 def spend_to_json(spend: Spend) -> dict[str, Any]:
     """Returns what a run cost; null if some call did not report it."""
-    return {
-        "calls": spend.calls,
-        "tokens": spend.tokens,
-        "usd": spend.usd,
-        "known_tokens": spend.known_tokens,
-        "known_usd": spend.known_usd,
-        "known_cached": spend.known_cached,
-        "seconds": round(spend.seconds, 3),
-    }
+    names = ("calls", "tokens", "usd", "known_tokens", "known_usd", "known_cached")
+    return {each: getattr(spend, each) for each in names} | {"seconds": round(spend.seconds, 3)}
 
 
 LOOK_SECONDS = 0.5

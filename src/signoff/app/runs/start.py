@@ -16,31 +16,20 @@ from signoff.app.runs import targets
 from signoff.app.runs.history import load_state
 from signoff.app.runs.runs import Warn, catch_up
 from signoff.app.settings import agents as agent_checks
-from signoff.app.settings.home import Home, expected_home, init_home, keep_runs_out_of_git
+from signoff.app.settings import settings as config
+from signoff.app.settings.home import Home, expected_home, init_home, template, write_new
 from signoff.app.settings.observers import observer_problems
 from signoff.app.settings.project import WORKER_VARIABLE, Project, open_project, open_store
-from signoff.app.settings.settings import (
-    Settings,
-    command_line_limits,
-    database_file,
-    load_settings,
-)
 from signoff.app.settings.trust import check_stored_target, check_trust
+from signoff.core import errors as er
 from signoff.core import graph
-from signoff.core.errors import (
-    ConfigError,
-    NameTaken,
-    NotAllowed,
-    SignoffError,
-    UnknownName,
-    UsageError,
-)
 from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.remedies import Resume, StartRun
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import error_of
 from signoff.core.workflow import Workflow
+from signoff.documents.regular_files import translate_write_errors
 from signoff.notation import Ask, DryRunPlan, OptionKind
 from signoff.runtime.engine import RunChanges
 from signoff.runtime.ports import Observer
@@ -60,7 +49,7 @@ class StartPlan:
     own_limits: Limits | None
     """The limits of the command line alone."""
     home: Home
-    settings: Settings
+    settings: config.Settings
     warnings: tuple[str, ...] = ()
     """Warnings about the settings."""
     switch: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +60,10 @@ class StartPlan:
     def open(self, cwd: Path, environment: Mapping[str, str]) -> Project:
         """Opens the project of the run; creates its home if there is none."""
         if self.home.path.is_dir():
-            keep_runs_out_of_git(self.home)
+            # A home that its user has made by hand: its runs must stay out of git.
+            ignore = self.home.path / ".gitignore"
+            with translate_write_errors(ignore):
+                write_new(ignore, template("gitignore"))
         else:
             init_home(cwd, environment)
         store, token = open_store(self.home, self.settings), environment.get(WORKER_VARIABLE, "")
@@ -143,7 +135,7 @@ class StartPlan:
         )
         for name in (*switch, *switch.values()):
             if name not in known:
-                raise UnknownName("agent", name, dict.fromkeys(known))
+                raise er.UnknownName("agent", name, dict.fromkeys(known))
         return with_roles(switch, self.roles)
 
     def replaced_for_nothing(self, named: Iterable[str]) -> list[str]:
@@ -217,35 +209,27 @@ def plan(
     start again: those that it prepared are left out.
     """
     home = expected_home(cwd, environment)
-    settings = load_settings(home, environment, command_line)
+    settings = config.load_settings(home, environment, command_line)
     # Nothing of the project is imported or asked before its user trusts it.
     check_trust(home, settings)
     if problems := [
         *agent_checks.unknown_options(settings, home.root),
         *observer_problems(settings, home.root),
     ]:
-        raise ConfigError("\n".join(map(str, problems)))
+        raise er.ConfigError("\n".join(map(str, problems)))
     context = replace(targets.compile_context(home, settings, options, cwd=cwd), agent=agent)
     if agent and agent not in (context.agent_names or ()):
-        raise UsageError(str(UnknownName("agent", agent, context.agent_names or ())))
+        raise er.UsageError(str(er.UnknownName("agent", agent, context.agent_names or ())))
     found = targets.resolve(target, cwd, context, settings.workflows)
     values = found.workflow.bind({**found.workflow.taken(earlier or {}), **params})
-    file = database_file(settings.database, home.path)
+    file = config.database_file(settings.database, home.path)
     if name is not None and (file is None or file.exists()):
         with Project(home, settings, open_store(home, settings), cwd) as project:
             _refuse_taken(project, name)
     # Whoever starts the run pays for it, so their limits go before those of the workflow's author.
-    own_limits = command_line_limits(settings)
+    own_limits = config.command_line_limits(settings)
     limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
-    warnings = tuple(
-        map(
-            str,
-            (
-                *agent_checks.unknown_kinds(settings),
-                *agent_checks.unusable_files(settings, home.root),
-            ),
-        )
-    )
+    warnings = tuple(map(str, agent_checks.unknown_kinds(settings)))
     return StartPlan(found, values, limits, own_limits, home, settings, warnings)
 
 
@@ -255,20 +239,18 @@ def plan_again(
     run: str,
     params: Mapping[str, Any],
     *,
-    name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-    agent: str = "",
+    **others: Any,
 ) -> StartPlan:
     """Plans a new run with the target, parameters, options, agents and limits of another one.
 
-    What the caller names wins.
+    What the caller names wins. The `others` are as in `plan`.
     """
-
     with open_project(cwd, environment) as project:
         row, root = project.run(run), project.home.root
         if not row.target:
-            raise UsageError(
+            raise er.UsageError(
                 f"run {run!r} was started from Python and does not record where its workflow is",
                 remedy=StartRun(),
             )
@@ -283,11 +265,10 @@ def plan_again(
         environment,
         row.target,
         params,
-        name=name,
         command_line={**limits, **(command_line or {})},
         options={**stored, **targets.portable_options(options or {}, cwd, root)},
-        agent=agent,
         earlier=state.params,
+        **others,
     )
     return replace(planned, switch=dict(state.stand_ins))
 
@@ -295,7 +276,7 @@ def plan_again(
 def _refuse_taken(project: Project, name: str | None) -> None:
     """Raises `NameTaken` if a run has this name: `run` never continues an existing run."""
     if name is not None and project.has_run(name):
-        raise NameTaken(f"run {name!r} already exists; choose another name", remedy=Resume(name))
+        raise er.NameTaken(f"run {name!r} already exists; choose another name", remedy=Resume(name))
 
 
 # An agent can write any file, so a path or a module of its choice would let it run its own code
@@ -317,7 +298,7 @@ class StartRequest:
 def startable(cwd: Path, environment: Mapping[str, str]) -> targets.Catalog:
     """Returns the workflows that can be started from a folder."""
     home = expected_home(cwd, environment)
-    return targets.catalog(home, load_settings(home, environment))
+    return targets.catalog(home, config.load_settings(home, environment))
 
 
 def plan_named(
@@ -331,7 +312,7 @@ def plan_named(
     planned = _plan(cwd, environment, request, agent=agent)
     if not agent or planned.own_limits is None:
         return planned
-    settings = load_settings(planned.home, environment)
+    settings = config.load_settings(planned.home, environment)
     project = planned.target.workflow.limits.over(settings.limits)
     # Only downwards. An agent that could raise a limit would decide what its user pays.
     own = planned.own_limits.at_most(project)
@@ -346,7 +327,7 @@ def _plan(
     entry = startable(cwd, environment).find(request.workflow, cwd)
     if entry.target == targets.REVIEW:
         if request.params:
-            raise UsageError("a review has options and no parameters")
+            raise er.UsageError("a review has options and no parameters")
         planner = next(each.review for each in plugins.notations() if each.review)
         planned: StartPlan = plugins.load(planner)(cwd, request.options, environment, limits)
         return planned
@@ -373,16 +354,18 @@ def _check_options(options: Mapping[str, Any], root: Path, cwd: Path, *, agent: 
     known = {each.name: each for each in plugins.options_of("run")}
     for name, value in options.items():
         if name not in known:
-            raise UnknownName("option", name, known)
+            raise er.UnknownName("option", name, known)
         kind = known[name].kind
         if kind is OptionKind.FLAG:
             if agent:
                 # A flag such as the one that allows a flow's scripts extends what a run may do.
-                raise NotAllowed(f"an agent cannot set the option {name!r}; a human can start it")
+                raise er.NotAllowed(
+                    f"an agent cannot set the option {name!r}; a human can start it"
+                )
         elif kind is not OptionKind.LIST and not isinstance(value, str):
-            raise UsageError(f"the option {name!r} must be a text, not {value!r}")
+            raise er.UsageError(f"the option {name!r} must be a text, not {value!r}")
         if kind is OptionKind.FILE and not _inside(cwd / value, root):
-            raise UsageError(
+            raise er.UsageError(
                 f"the option {name!r} must name a file of the project; {value!r} is none"
             )
 
@@ -407,7 +390,7 @@ class Resumed:
 
     run: str
     result: RunResult | None
-    error: SignoffError | None = None
+    error: er.SignoffError | None = None
 
 
 async def resume(
@@ -428,7 +411,7 @@ async def resume(
     """
     changes = RunChanges(limits, adopt, switch or {}, params or {})
     if changes.are_decisions or target is not None:
-        refuse_worker(project, "change how a run continues")
+        refuse_worker(project.worker_token, "change how a run continues")
     row = project.run(name)
     if row.status in FINAL:
         # The engine will not run again, so missing files of the run directory are written here.
@@ -448,7 +431,7 @@ async def change(
     if not (changes.are_decisions or changes.limits):
         return
     if changes.are_decisions:
-        refuse_worker(project, "change how a run continues")
+        refuse_worker(project.worker_token, "change how a run continues")
     workflow = project.find_again(row).workflow
     switches = _with_roles(project, row, changes.switch, workflow, warn)
     async with project.engine() as engine:
@@ -475,7 +458,7 @@ async def resume_due(
             try:
                 workflow = prepare(project, row, None, warn)
                 return Resumed(row.name, await engine.resume(row.name, workflow, limits=limits))
-            except SignoffError as error:
+            except er.SignoffError as error:
                 return Resumed(row.name, None, error)
 
         return list(await asyncio.gather(*(one(row) for row in due_runs(project))))

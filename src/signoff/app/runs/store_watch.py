@@ -1,9 +1,9 @@
 """Watches a store for what any process commits to it, once for everyone who wants to know.
 
-A store tells nothing of commits in the middle of a run, and SQLite nothing at all, so someone has
-to look. Looking is cheap while nothing has changed, and one thread looks for all readers; after a
-change it pauses in proportion to the work that the change made, so that a busy engine is not slowed
-down by those who watch it.
+A store tells nothing of commits in the middle of a run, so someone has to look. Looking is cheap
+while nothing has changed, and one thread looks for all readers. After a change it pauses in
+proportion to the work that the change made, so that a busy engine is not slowed down by those who
+watch it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from signoff.core.errors import SignoffError
-from signoff.runtime.store_port import News, Position, RunRow, Store, Topic, subscribed
+from signoff.runtime.store_port import News, Position, RunRow, Store
 
 LOOK_SECONDS = 0.025
 """How often the store is looked at while someone watches; a look takes some microseconds."""
-LISTENING_SECONDS = 0.1
-"""The same for a store that tells when a run is created, comes to rest or asks a human."""
 REST_FACTOR = 40
 """A change that took a millisecond of CPU time is followed by a pause of so many of them."""
 TROUBLE_SECONDS = 1.0
@@ -53,8 +51,6 @@ class ChangeWatcher:
         self._report = report
         self._wanted = threading.Event()
         self._closed = threading.Event()
-        self._told = threading.Event()
-        """Set when the store says that something happened."""
         self.started = threading.Event()
         """Set after the first look: whatever is committed from then on is reported."""
         self._last: Position | None = None
@@ -76,7 +72,6 @@ class ChangeWatcher:
         """Ends the thread."""
         self._closed.set()
         self._wanted.set()
-        self._told.set()
         if self._thread is not None:
             self._thread.join(timeout=2)
 
@@ -84,12 +79,9 @@ class ChangeWatcher:
         trouble = ""
         while not self._closed.is_set():
             try:
-                with (
-                    closing(self._open_store()) as store,
-                    subscribed(store.listener(), tuple(Topic), self._told.set) as is_told,
-                ):
+                with closing(self._open_store()) as store:
                     trouble = ""
-                    self._watch(store, is_told)
+                    self._watch(store)
             except SignoffError as error:
                 # Locked for too long, damaged, or migrated: it may be usable again later. Until
                 # then, the log has it once.
@@ -98,14 +90,13 @@ class ChangeWatcher:
                 trouble = str(error)
                 self._closed.wait(TROUBLE_SECONDS)
 
-    def _watch(self, store: Store, is_told: Callable[[], bool]) -> None:
+    def _watch(self, store: Store) -> None:
         seen: int | None = None
         while True:
             self._wanted.wait()
             if self._closed.is_set():
                 return
             # Asked before reading, so that a commit in between is found by the next look.
-            self._told.clear()
             version, spent = store.changes(), 0.0
             if version != seen:
                 # CPU time: on a busy machine a clock also counts the waiting, and a reader would
@@ -113,9 +104,7 @@ class ChangeWatcher:
                 seen, begun = version, time.thread_time()
                 work = self._pass_on(store.news(self._last))
                 spent = time.thread_time() - begun + work
-            rest, look = REST_FACTOR * spent, LISTENING_SECONDS if is_told() else LOOK_SECONDS
-            self._closed.wait(rest)
-            self._told.wait(max(0.0, look - rest))
+            self._closed.wait(max(LOOK_SECONDS, REST_FACTOR * spent))
 
     def _pass_on(self, news: News) -> float:
         first = not self.started.is_set()

@@ -29,7 +29,7 @@ from signoff.agents.base import KnownAgent
 from signoff.app.settings.agents import build_agents, known_agents
 from signoff.app.settings.home import Home, expected_home
 from signoff.app.settings.settings import Settings, load_settings
-from signoff.app.settings.trust import trust_of
+from signoff.app.settings.trust import check_trust
 from signoff.core.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.core.workflow import Workflow
 from signoff.documents import discovery
@@ -62,7 +62,7 @@ def compile_context(
     """
 
     # Agents tell what they can do, and may have to be imported for that.
-    trust = trust_of(home, settings)
+    trust = partial(check_trust, home, settings)
     trust("")
     known = _known(settings, agents or {})
     found = [name for name in kinds.PROGRAMS if known[name].configured or _is_installed(name)]
@@ -145,24 +145,6 @@ def compile_path(path: Path, context: CompileContext) -> Workflow:
     return _compiled(compiler, file, file.name, notation, context)
 
 
-def named_by_notations(context: CompileContext) -> dict[str, list[Notation]]:
-    """Returns the notations that can run something by a name alone, by that name."""
-    names: dict[str, list[Notation]] = {}
-    for each in plugins.notations():
-        for name in plugins.load(each.names)(context) if each.names else ():
-            names.setdefault(name, []).append(each)
-    return names
-
-
-def shipped_targets() -> set[str]:
-    """Returns those of the named targets that are part of a package."""
-    return {
-        f"{each.scheme}:{name}"
-        for each in plugins.notations()
-        for name in (plugins.load(each.shipped)() if each.shipped else ())
-    }
-
-
 def notation_of(file: SourceFile) -> Notation:
     """Returns the notation of a file: the one it names, or the one that recognizes it."""
     # Every notation is asked, built in or installed, so a plug-in can add a kind of file.
@@ -182,20 +164,11 @@ def refuse_options(target: str, options: Mapping[str, Any], notation: Notation |
     """Raises `UsageError` for options that the target's notation does not have."""
     own = {option.name for option in notation.options} if notation is not None else set()
     foreign = [name for name, value in options.items() if value and name not in own]
-    if not foreign:
-        return
-    owners = [
-        (option.flag, each.label)
-        for each in plugins.notations()
-        for option in each.options
-        if option.name in foreign
-    ]
-    flags = " and ".join(flag for flag, _ in owners) or ", ".join(foreign)
-    labels = " or a ".join(dict.fromkeys(label for _, label in owners))
-    kind = notation.label if notation is not None else "workflow in Python"
-    raise UsageError(
-        f"{flags} cannot be used with {target}: it is a {kind}; the option is for a {labels}"
-    )
+    if foreign:
+        flags = {each.name: each.flag for every in plugins.notations() for each in every.options}
+        listed = " and ".join(flags.get(name, name) for name in foreign)
+        kind = notation.label if notation is not None else "workflow in Python"
+        raise UsageError(f"{listed} cannot be used with {target}: it is a {kind}")
 
 
 def _recognized(file: SourceFile, able: list[Notation]) -> Notation:
@@ -257,9 +230,6 @@ def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgen
     }
     return {**roles, **agents}
 
-
-MOST_SIBLINGS = 30
-"""Files that are looked at for names to suggest."""
 
 _PYTHON_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>\w+))?")
 _MODULE = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>\w+)")
@@ -354,18 +324,7 @@ def _existing(path: Path) -> Path:
     if path.is_file():
         return path.resolve()
     siblings = sorted(path.parent.glob(f"*{path.suffix}"))
-    if path.suffix in YAML_SUFFIXES:
-        siblings = [each for each in siblings[:MOST_SIBLINGS] if _is_workflow(each)]
     raise UnknownName("file", str(path), [each.name for each in siblings])
-
-
-def _is_workflow(path: Path) -> bool:
-    """Whether a YAML file names its notation, or one recognizes it; most are something else."""
-    from signoff.documents.source_file import SourceFile
-
-    content = SourceFile(path).content
-    fields = content if isinstance(content, dict) else {}
-    return KEY in fields or any(each.recognize(fields) for each in plugins.notations())
 
 
 def _is_file(path: Path) -> bool:
@@ -433,8 +392,6 @@ def _flow_files(folder: Path) -> list[Path]:
 
 REVIEW = "review"
 """The name under which files that exist are reviewed, unless a workflow has it."""
-_IN_FILE = re.compile(rf"(?P<path>.+?)(?::{discovery.NAME})?")
-_IN_MODULE = re.compile(rf"(?P<module>[A-Za-z_][\w.]*):{discovery.NAME}")
 
 
 class CatalogEntry(NamedTuple):
@@ -459,17 +416,19 @@ class Catalog(NamedTuple):
     problems: tuple[Problem, ...]
 
     def find(self, target: str, cwd: Path) -> CatalogEntry:
-        """Returns the entry that a target means, in any form that `run` takes.
+        """Returns the entry that a target means: a name, `scheme:name`, or a file seen from `cwd`.
 
-        A target is a name, `scheme:name`, a file seen from `cwd`, or a module. Nothing is imported
-        for it. Raises `UnknownName` with the valid names, and `UsageError` if several have it.
+        Nothing is imported for it. Raises `UnknownName` with the valid names, and `UsageError` if
+        several have it.
         """
-        candidates = self._candidates(target, cwd)
-        if not candidates:
+        # A whole target is never ambiguous, and goes before a name that looks like one.
+        exact = [each for each in self.entries if each.target == target]
+        meant = exact or self.named(target) or self._defined_in(target, cwd)
+        if not meant:
             raise UnknownName("workflow", target, [*self.by_name()])
-        if len(candidates) > 1:
-            raise self.ambiguous(target, candidates)
-        return candidates[0]
+        if len(meant) > 1:
+            raise self.ambiguous(target, meant)
+        return meant[0]
 
     @staticmethod
     def ambiguous(name: str, meant: Sequence[CatalogEntry]) -> UsageError:
@@ -484,31 +443,17 @@ class Catalog(NamedTuple):
             for each in self.entries
         }
 
-    def _candidates(self, target: str, cwd: Path) -> list[CatalogEntry]:
-        # A whole target is never ambiguous, and goes before a name that looks like one.
-        exact = [each for each in self.entries if each.target == target]
-        return exact or self.named(target) or self._defined_in(target, cwd)
-
     def named(self, name: str) -> list[CatalogEntry]:
         """Returns what has a name; what belongs to the project goes before what a package has."""
         named = [each for each in self.entries if each.name == name]
         return [each for each in named if each.own] or named
 
     def _defined_in(self, target: str, cwd: Path) -> list[CatalogEntry]:
-        files: list[Path] = []
-        if match := _IN_MODULE.fullmatch(target):
-            files += filter(None, [discovery.locate_module(match["module"])])
-        if match := _IN_FILE.fullmatch(target):
-            files += _resolved(cwd, match["path"])
-        return [each for each in self.entries if each.path is not None and each.path in files]
-
-
-def _resolved(cwd: Path, path: str) -> list[Path]:
-    try:
-        return [(cwd / Path(path).expanduser()).resolve()]
-    except (OSError, RuntimeError, ValueError):
-        # Too long for a path, an unknown user, a null character: no file has such a name.
-        return []
+        path = cwd / target.removesuffix(f":{discovery.NAME}")
+        # Too long for a path, or with a null character: then no file has such a name.
+        with suppress(OSError, ValueError):
+            path = path.resolve()
+        return [each for each in self.entries if each.path == path]
 
 
 def catalog(home: Home, settings: Settings, agents: Mapping[str, Agent] | None = None) -> Catalog:
@@ -537,12 +482,12 @@ def _known_names(context: CompileContext, searched: Sequence[str]) -> Catalog:
         target = f"{location}:{discovery.NAME}" if each.path.suffix == ".py" else location
         name, about, kind = each.workflow.name, each.workflow.description, each.workflow.notation
         entries.append(CatalogEntry(name, target, about, _kind(kind), own=True, path=each.path))
-    shipped = shipped_targets()
-    for name, notations in named_by_notations(context).items():
-        for notation in notations:
+    for notation in plugins.notations():
+        # A notation that tells none of them apart ships all of them.
+        shipped = plugins.load(notation.shipped)() if notation.shipped else None
+        for name in plugins.load(notation.names)(context) if notation.names else ():
+            own = shipped is not None and name not in shipped
             target = f"{notation.scheme}:{name}"
-            # A notation that names none of its own ships all of them.
-            own = bool(notation.shipped) and target not in shipped
             entries.append(CatalogEntry(name, target, "", notation.label, own))
     return Catalog(tuple(entries), found.problems)
 

@@ -1,53 +1,37 @@
-"""Builds agents from settings, including those that need none, and checks settings and health.
-
-Also the weights of local models: what is there, and what has to be downloaded.
-"""
+"""Builds agents from settings, including those that need none, and checks settings and health."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.base import Health, health_of, models_of, option_names
-from signoff.agents.kinds import (
-    AUTO,
-    DEFAULT_AGENT,
-    MANUAL,
-    PROGRAMS,
-    WITHOUT_SETTINGS,
-    missing_key,
-)
-from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
-from signoff.app.settings.home import expected_home
+from signoff.agents import kinds
+from signoff.agents.base import Health, health_of, option_names
 from signoff.app.settings.settings import (
     AgentSettings,
     Settings,
-    load_settings,
     origin_of,
     unknown_option_problems,
 )
-from signoff.app.settings.trust import check_trust
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.errors import AgentBadRequest, AgentError, ConfigError, Problem, UnknownName
+from signoff.core.errors import AgentBadRequest, ConfigError, Problem
 from signoff.core.remedies import CheckSetup, PassOption, Resume
 from signoff.documents.python_files import extend_import_path, make_importable
-from signoff.notation import AgentJob, Ask, CompileContext
-from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
+from signoff.notation import AgentJob, Ask
+from signoff.runtime import ports
 
 # What only asks agents is imported where it is used: checking a flow asks none, and need not
 # wait for asyncio.
 if TYPE_CHECKING:
     from signoff.agents.auto import Candidate
-    from signoff.runtime.services import AgentLimits
 
 
-PROGRAM_KINDS = frozenset({*PROGRAMS, "command", "check"})
+PROGRAM_KINDS = frozenset({*kinds.PROGRAMS, "command", "check"})
 PROGRAMS_AT_ONCE = 8
 """Processes of one agent: forty constraints would start forty at once."""
 
@@ -63,13 +47,13 @@ def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, LazyAgent]:
 
 def known_agents(settings: Mapping[str, AgentSettings]) -> dict[str, AgentSettings]:
     """Returns the settings of every agent: configured ones first, then those without settings."""
-    own = {name: AgentSettings(name) for name in WITHOUT_SETTINGS if name not in settings}
+    own = {name: AgentSettings(name) for name in kinds.WITHOUT_SETTINGS if name not in settings}
     return {**settings, **own}
 
 
 def build_agent(
-    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent]
-) -> Agent:
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, ports.Agent]
+) -> ports.Agent:
     """Builds one agent; raises `ConfigError` if its kind or options are invalid.
 
     `agents` are the others, for agents that forward requests.
@@ -78,65 +62,64 @@ def build_agent(
     factory = plugins.factory("agents", f"agents.{name}", settings.kind)
     # Only agents that forward requests get the others, so that a plug-in cannot reach agents that
     # it was not named for.
-    options = settings.located(capabilities_of(factory).path_options)
-    if capabilities_of(factory).needs_agents:
+    options = settings.located(ports.capabilities_of(factory).path_options)
+    if ports.capabilities_of(factory).needs_agents:
         options["agents"] = dict(_candidates(name, configs, agents))
     try:
-        agent: Agent = factory(**options)
+        agent: ports.Agent = factory(**options)
     except (TypeError, ConfigError) as error:
         # Python's own message begins with the name of a method, which says nothing to users.
         what = str(error).partition("__init__() ")[2] or error
         raise ConfigError(f"agents.{name}: {what}") from error
     # What a human answers costs nothing that is billed, and waits as long as it takes: it needs
     # neither a price nor a fallback.
-    if capabilities_of(agent).answered_by_human:
+    if ports.capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, configs, agents, _priced(agent, settings))
 
 
-def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
-    """Returns the concurrency, rate and attempt limits of agents that have some.
-
-    Agents that are programs have a limit even if none is set: each call is a process.
-    """
-    from signoff.runtime.services import AgentLimits
-
+def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, ports.AgentLimits]:
+    """Returns the limits of agents that have some."""
     known = known_agents(settings)
-    return {
-        name: AgentLimits(
-            each.concurrency or (PROGRAMS_AT_ONCE if each.kind in PROGRAM_KINDS else None),
-            each.rate.calls if each.rate else None,
-            each.rate.seconds if each.rate else 60.0,
-            attempts=_attempts_in_all(name, known),
-        )
-        for name, each in known.items()
-        if each.kind in PROGRAM_KINDS
-        or (each.concurrency, each.rate, each.retries, each.fallback) != (None,) * 4
-    }
+    found = {name: _limits(name, known) for name in known}
+    return {name: limits for name, limits in found.items() if limits != ports.AgentLimits()}
+
+
+def _limits(name: str, known: Mapping[str, AgentSettings]) -> ports.AgentLimits:
+    own = known[name]
+    limits = own.limits
+    if limits.concurrency is None and own.kind in PROGRAM_KINDS:
+        # Each call is a process.
+        limits = replace(limits, concurrency=PROGRAMS_AT_ONCE)
+    if own.fallback is None:
+        return limits
+    # The gate counts the attempts of those that answer in its place too.
+    attempts = sum(_attempts(known[each]) for each in _fallbacks(name, known))
+    return replace(limits, retries=attempts - 1)
 
 
 class LazyAgent:
     """Builds its agent on first use: unused agents need neither a client nor a key."""
 
-    def __init__(self, make: partial[Agent]) -> None:
+    def __init__(self, make: partial[ports.Agent]) -> None:
         self._make = make
-        self._agent: Agent | None = None
+        self._agent: ports.Agent | None = None
         self.known_health: Health | None = None
         """The result of an earlier health check, which is then not repeated."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> ports.Capabilities:
         """What the agent can do; empty if it cannot be built, which the call will report."""
         try:
-            return capabilities_of(self._build())
+            return ports.capabilities_of(self._build())
         except AgentBadRequest:
-            return Capabilities()
+            return ports.Capabilities()
 
-    async def capabilities_for(self, model: str | None) -> Capabilities:
+    async def capabilities_for(self, model: str | None) -> ports.Capabilities:
         """Returns what the agent can do with a model."""
-        return await capabilities_for(self._build(), model)
+        return await ports.capabilities_for(self._build(), model)
 
-    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+    async def ask(self, request: AgentRequest, call: ports.Call) -> Reply:
         """Asks the agent."""
         return await self._build().ask(request, call)
 
@@ -144,11 +127,7 @@ class LazyAgent:
         """Returns the agent's health."""
         return self.known_health or await health_of(self._build())
 
-    async def models(self) -> list[str]:
-        """Lists the agent's models."""
-        return await models_of(self._build())
-
-    def _build(self) -> Agent:
+    def _build(self) -> ports.Agent:
         if self._agent is None:
             try:
                 self._agent = self._make()
@@ -160,7 +139,7 @@ class LazyAgent:
 
 
 def _candidates(
-    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent]
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, ports.Agent]
 ) -> Iterator[tuple[str, Candidate]]:
     from signoff.agents.auto import Candidate
 
@@ -172,11 +151,11 @@ def _candidates(
             yield other, Candidate(other, agent, configured=not bare)
 
 
-def _priced(agent: Agent, settings: AgentSettings) -> Agent:
+def _priced(agent: ports.Agent, settings: AgentSettings) -> ports.Agent:
     from signoff.agents.wrappers import Price, Priced, Tariff
 
     own = settings.price
-    declared = capabilities_of(agent)
+    declared = ports.capabilities_of(agent)
     if own is None and declared.needs_agents:
         # The agent it forwards the request to reports the price.
         return agent
@@ -191,8 +170,11 @@ def _priced(agent: Agent, settings: AgentSettings) -> Agent:
 
 
 def _with_fallback(
-    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent], agent: Agent
-) -> Agent:
+    name: str,
+    configs: Mapping[str, AgentSettings],
+    agents: Mapping[str, ports.Agent],
+    agent: ports.Agent,
+) -> ports.Agent:
     from signoff.agents.wrappers import WithFallback
 
     other = configs[name].fallback
@@ -200,13 +182,16 @@ def _with_fallback(
         return agent
     # A human in the chain would turn a busy agent into a wait of days that nobody has asked for.
     _check_chain(name, configs)
-    if capabilities_of(agents[other]).answered_by_human:
+    if ports.capabilities_of(agents[other]).answered_by_human:
         raise ConfigError(
             f"agents.{name}.fallback: {other!r} is a human and cannot be a fallback; when the "
             "agent fails, resume the run with that agent instead",
             remedy=Resume(agent=name, instead=other),
         )
-    if capabilities_of(agents[other]).deterministic and not capabilities_of(agent).deterministic:
+    if (
+        ports.capabilities_of(agents[other]).deterministic
+        and not ports.capabilities_of(agent).deterministic
+    ):
         raise ConfigError(
             f"agents.{name}.fallback: {other!r} only checks and cannot answer in its place"
         )
@@ -237,14 +222,8 @@ def _attempts(settings: AgentSettings) -> int:
     # Imported here because it brings the engine along, which checking a flow does not need.
     from signoff.runtime.services import Backoff
 
-    return Backoff().attempts if settings.retries is None else settings.retries + 1
-
-
-def _attempts_in_all(name: str, settings: Mapping[str, AgentSettings]) -> int | None:
-    """Returns the attempts of an agent and of all its fallbacks."""
-    if settings[name].retries is None and settings[name].fallback is None:
-        return None
-    return sum(_attempts(settings[each]) for each in _fallbacks(name, settings))
+    retries = settings.limits.retries
+    return Backoff().attempts if retries is None else retries + 1
 
 
 def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
@@ -272,23 +251,14 @@ def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
     return dict(zip(agents, asyncio.run(check()), strict=True))
 
 
-def unknown_kinds(settings: Settings) -> list[Problem]:
-    """Returns a problem for each agent of an unknown kind, with the line of its setting."""
-    own = {
-        name: agent.kind
-        for name, agent in settings.agents.items()
-        if ":" not in agent.kind and agent.kind not in plugins.AGENT_KINDS
-    }
-    if not own:
-        # Installed packages are searched only if a kind is not built in, because that is slow.
-        return []
-    kinds = plugins.paths("agents")
-    listed = f"kinds: {', '.join(sorted(kinds))}; or package.module:factory"
-    return [
-        Problem(_agent_origin(settings, name), f"agents.{name}: unknown kind {kind!r}", listed)
-        for name, kind in own.items()
-        if kind not in kinds
-    ]
+def unknown_kinds(settings: Settings) -> Iterator[Problem]:
+    """Yields a problem for each agent of an unknown kind, with the line of its setting."""
+    for name, agent in settings.agents.items():
+        if ":" not in agent.kind and plugins.path_of("agents", agent.kind) is None:
+            what = f"agents.{name}: unknown kind {agent.kind!r}"
+            valid = f"kinds: {', '.join(sorted(plugins.paths('agents')))}"
+            remedy = f"{valid}; or package.module:factory"
+            yield Problem(_agent_origin(settings, name), what, remedy)
 
 
 def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
@@ -298,7 +268,7 @@ def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterato
     """
     for name, agent in settings.agents.items():
         origin = _agent_origin(settings, name)
-        if variable := missing_key(agent.kind, agent.options, environment):
+        if variable := kinds.missing_key(agent.kind, agent.options, environment):
             yield f"{origin}: agents.{name} needs a key, but {variable} is not set"
         argv = agent.options.get("argv")
         program = argv[0] if isinstance(argv, list) and argv else None
@@ -309,23 +279,6 @@ def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterato
             yield f"{origin}: agents.{name} runs {program}, which is not on PATH"
 
 
-def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
-    """Yields a problem for each agent whose own files are missing or invalid, with its line."""
-    for name, agent in settings.agents.items():
-        factory = known_factory(name, agent, root)
-        can = capabilities_of(factory)
-        if factory is None or not can.local_health:
-            continue
-        import asyncio
-
-        try:
-            health = asyncio.run(health_of(factory(**agent.located(can.path_options))))
-        except TypeError as error:
-            health = Health(False, f"agents.{name}: {error}")
-        if not health.ready:
-            yield Problem(_agent_origin(settings, name, "file"), health.detail)
-
-
 def unknown_options(settings: Settings, root: Path) -> Iterator[Problem]:
     """Yields a problem for each option that an agent's kind does not take, with its line."""
     for name, agent in settings.agents.items():
@@ -333,7 +286,7 @@ def unknown_options(settings: Settings, root: Path) -> Iterator[Problem]:
         names = option_names(factory) if factory is not None else None
         if names is not None:
             # An agent that forwards requests is given the others; no setting can name them.
-            forwards = capabilities_of(factory).needs_agents
+            forwards = ports.capabilities_of(factory).needs_agents
             known = [each for each in names if not (each == "agents" and forwards)]
             yield from unknown_option_problems(settings, f"agents.{name}", agent.options, known)
 
@@ -354,7 +307,9 @@ def roles_without_agent(settings: Settings) -> list[Problem]:
     listed = f"name one of: {', '.join(known)}"
     return [
         Problem(
-            origin_of(settings, f"roles.{role}"), f"roles.{role}: unknown agent {name!r}", listed
+            origin_of(settings, f"roles.{role}"),
+            f"roles.{role}: unknown agent {name!r}",
+            listed,
         )
         for role, name in settings.roles.items()
         if name not in known
@@ -364,7 +319,10 @@ def roles_without_agent(settings: Settings) -> list[Problem]:
 def import_errors(settings: Settings, root: Path) -> Iterator[str]:
     """Yields an error for each agent whose own code cannot be imported."""
     for name, agent in settings.agents.items():
-        key, code = _code(agent)
+        # Only a check's `function` is Python code; other kinds may use that option differently.
+        is_check = ports.capabilities_of(known_factory(name, agent, root)).deterministic
+        key = "function" if is_check and "function" in agent.options else "kind"
+        code = str(agent.options.get(key, agent.kind))
         if ":" not in code:
             continue
         make_importable([root])
@@ -373,17 +331,6 @@ def import_errors(settings: Settings, root: Path) -> Iterator[str]:
             plugins.load(code)
         except Exception as error:  # noqa: BLE001  # the user's module may raise anything
             yield f"{_agent_origin(settings, name, key)}: agents.{name}: {error}"
-
-
-def _code(agent: AgentSettings) -> tuple[str, str]:
-    """Returns the setting that names the user's own code, and its value."""
-    function = agent.options.get("function")
-    import_path = plugins.AGENT_KINDS.get(agent.kind)
-    if not isinstance(function, str) or import_path is None:
-        return "kind", agent.kind
-    # Only a check's `function` is Python code; other kinds may use that option differently.
-    is_check = capabilities_of(plugins.load(import_path)).deterministic
-    return ("function", function) if is_check else ("kind", agent.kind)
 
 
 def _agent_origin(settings: Settings, agent: str, key: str = "kind") -> str:
@@ -428,7 +375,7 @@ def refuse_unfit(settings: Mapping[str, AgentSettings], asks: Iterable[Ask]) -> 
 
 def _unfit(job: AgentJob, agent: object, health: Health) -> Health | None:
     """Returns why an agent can never do a job, however ready it is; None if it can."""
-    can = capabilities_of(agent)
+    can = ports.capabilities_of(agent)
     if can.deterministic and job in (AgentJob.WRITE, AgentJob.JUDGE):
         why = f"it only checks and cannot {job.value}"
         return Health(False, why, "name another agent", unfit=True)
@@ -455,10 +402,12 @@ def refuse_not_ready(
     )
     remedies = dict.fromkeys(remedy for each in not_ready.values() for remedy in each.remedies)
     named = [label.split()[0] for label in not_ready if by_name]
-    others = [f"{name}={MANUAL}" for name in named if name not in (AUTO, DEFAULT_AGENT)]
+    others = [
+        f"{name}={kinds.MANUAL}" for name in named if name not in (kinds.AUTO, kinds.DEFAULT_AGENT)
+    ]
     # Answering by hand is always possible, so it is offered even where nothing else can be fixed
     # now.
-    by_hand = PassOption(option, next(iter(others), MANUAL))
+    by_hand = PassOption(option, next(iter(others), kinds.MANUAL))
     raise ConfigError(
         f"{reasons}. Nothing was started; fix that, name another agent, or answer by hand",
         remedy=(*remedies, by_hand, CheckSetup()),
@@ -491,81 +440,3 @@ def _agent(known: Mapping[str, AgentSettings], ask: Ask, root: Path) -> object:
     if factory is not None and "model" in (option_names(factory) or ()):
         own = replace(own, options={**own.options, "model": model})
     return build_agents({**known, name: replace(own, fallback=None)})[name]
-
-
-DEFAULT = SMOLLM2.name
-"""The model that is downloaded if none is named."""
-
-
-@dataclass(frozen=True)
-class ListedModel:
-    """One model of the catalog, and its state on this machine."""
-
-    name: str
-    state: State
-    size: int
-    """Of its file, in bytes."""
-    licence: str
-    summary: str
-    path: Path
-    """Where its file is, or would be."""
-
-
-def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
-    """Returns every model of the catalog, with its state on this machine."""
-    cache = model_cache(environment)
-    return [_listed(each, cache) for each in cache.catalog.values()]
-
-
-async def list_server_models(name: str, start: Path, environment: Mapping[str, str]) -> list[str]:
-    """Returns the models that an agent of the project lists, such as those of its server."""
-    home = expected_home(start, environment)
-    settings = load_settings(home, environment)
-    check_trust(home, settings)
-    agents: dict[str, Agent] = {**build_agents(settings.agents)}
-    if name not in agents:
-        raise UnknownName("agent", name, agents)
-    context = CompileContext(home.root, home.path, settings=settings.sections)
-    for notation in plugins.notations():
-        if notation.agents:
-            agents |= plugins.load(notation.agents)(context)
-    try:
-        return await models_of(agents[name])
-    except AgentError as error:
-        if hint := (await health_of(agents[name])).remedy:
-            error.args = (f"{error}; {hint}",)
-        raise
-
-
-async def pull_model(
-    name: str,
-    environment: Mapping[str, str],
-    *,
-    tell: Callable[[str], None] = lambda _text: None,
-) -> tuple[ListedModel, bool]:
-    """Downloads a model, unless it is installed and intact; returns it and whether it did."""
-    # Imported here because only a download needs a client for HTTP.
-    from signoff.agents.weights import fetch
-
-    cache = model_cache(environment)
-    weights = cache.find(name)
-    fetched = await fetch(cache, weights, tell=tell)
-    return _listed(weights, cache), fetched
-
-
-def can_run_models() -> bool:
-    """Tells whether the runtime for local models is installed."""
-    return find_spec("xllamacpp") is not None
-
-
-def remove_model(name: str, environment: Mapping[str, str]) -> tuple[ListedModel, int]:
-    """Deletes a model's weights; returns the model and the bytes freed, 0 if it was missing."""
-    cache = model_cache(environment)
-    weights = cache.find(name)
-    freed = cache.remove(weights)
-    return _listed(weights, cache), freed
-
-
-def _listed(weights: Weights, cache: ModelCache) -> ListedModel:
-    state, path = cache.state(weights), cache.path(weights)
-    return ListedModel(weights.name, state, weights.size, weights.licence, weights.summary, path)

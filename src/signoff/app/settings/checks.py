@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import shutil
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -22,29 +20,21 @@ from signoff.app.runs.run_records import live_rows, living_workers, stored_statu
 from signoff.app.runs.start import StartPlan
 from signoff.app.runs.targets import Target, compile_context, discover, resolve
 from signoff.app.settings import agents as agent_checks
+from signoff.app.settings import settings as config
 from signoff.app.settings.home import ELSEWHERE, Home, expected_home, find_home
 from signoff.app.settings.observers import observer_problems
 from signoff.app.settings.project import open_store
-from signoff.app.settings.settings import (
-    AgentSettings,
-    Settings,
-    database_file,
-    load_settings,
-    unknown_variables,
-)
 from signoff.app.settings.trust import check_trust
 from signoff.app.workers.hand_over import dispatcher_of
 from signoff.core import errors as er
 from signoff.core.amounts import count
 from signoff.core.outcome import Status
 from signoff.core.remedies import CheckSetup, InitProject, ShowSettings, StartWorker, TrustProject
+from signoff.documents.discovery import Discovery
 from signoff.documents.python_files import make_importable
 from signoff.notation import CompileContext
 from signoff.runtime.ports import Capabilities, capabilities_of
 from signoff.runtime.store_port import Store
-
-FREE_BYTES = 500_000_000
-"""Free space below which a long run is at risk."""
 
 CLOCK_SECONDS = 5.0
 """How far this machine's clock may be off: due times and deadlines are read on it."""
@@ -99,7 +89,7 @@ class SetupReport:
         return tuple(c.name for c in self.checks if c.named and not c.ready)
 
 
-Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
+Look = Callable[[Mapping[str, config.AgentSettings]], Mapping[str, Health]]
 """Returns the health of every agent, configured or not."""
 
 
@@ -116,45 +106,38 @@ def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = N
 
 
 def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:
-    detail = f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    yield Check("python", sys.version_info >= (3, 11), detail, "use Python 3.11 or newer")
+    yield Check("python", True, f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}")
     try:
         home = find_home(cwd, environment)
+        settings = config.load_settings(home, environment)
     except er.SignoffError as error:
-        yield Check("project", False, str(error), next_command(InitProject()))
-        return
-    settings = None
-    try:
-        settings = load_settings(home, environment)
-        yield Check("settings", True, "read without problems")
-    except er.ConfigError as error:
+        # They say what else there is to look at.
         first, *others = str(error).splitlines()
         more = f" (and {len(others)} more)" if others else ""
         yield Check("settings", False, first + more, "fix the file")
-    if home is not None and settings is not None:
-        try:
+        return
+    yield Check("settings", True, "read without problems")
+    try:
+        if home is not None:
             check_trust(home, settings)
-        except er.NotTrusted as error:
-            # Nothing that they name is started, imported or asked.
-            lines = f"{error.count} lines need it, such as {error.lines[0]}"
-            detail = f"{error.home} is not trusted: {lines}"
-            yield Check("trust", False, detail, next_command(TrustProject()))
-            return
+    except er.NotTrusted as error:
+        # Nothing that they name is started, imported or asked.
+        lines = f"{error.count} lines need it, such as {error.lines[0]}"
+        detail = f"{error.home} is not trusted: {lines}"
+        yield Check("trust", False, detail, next_command(TrustProject()))
+        return
     # What is cheap and most likely wrong comes first; agents are asked last, since that takes
     # seconds.
-    yield from _folders(cwd, home)
+    yield _folder(cwd, home)
     if home is not None:
         make_importable([home.root])
-        if settings is not None:
-            yield from _database(home, settings)
-    configured = settings.agents if settings is not None else {}
-    yield from _agents(configured, look(configured))
-    if settings is not None:
-        yield from _names(settings, home.root if home else cwd)
+        yield from _database(home, settings)
+    yield from _agents(settings.agents, look(settings.agents))
+    yield from _names(settings, home.root if home else cwd)
     yield from _variables(environment)
 
 
-def _names(settings: Settings, root: Path) -> Iterator[Check]:
+def _names(settings: config.Settings, root: Path) -> Iterator[Check]:
     """Checks that roles and observers name what exists."""
     roles = [("roles", each) for each in agent_checks.roles_without_agent(settings)]
     observers = [("observers", each) for each in observer_problems(settings, root)]
@@ -168,29 +151,24 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Check]:
     keys = [name for name in API_KEYS if environment.get(name)]
     remedy = f"set one to call models directly: {', '.join(API_KEYS)}"
     yield Check("API keys", bool(keys), ", ".join(keys) or "none set", remedy, needed=False)
-    if unknown := unknown_variables(environment):
+    if unknown := config.unknown_variables(environment):
         remedy = f"check the spelling; {next_command(ShowSettings())}"
         yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
 
 
-def _folders(cwd: Path, home: Home | None) -> Iterator[Check]:
+def _folder(cwd: Path, home: Home | None) -> Check:
     folder = cwd if home is None else home.path
-    can_write = os.access(folder, os.W_OK | os.X_OK)
-    remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
-    if not can_write:
-        yield Check("project", False, f"{folder} is not writable", ELSEWHERE)
-    elif home is None:
-        yield Check("project", False, "no .signoff/ here or above", remedy, needed=False)
-    else:
-        yield Check("project", True, str(folder))
-        free = shutil.disk_usage(folder).free
-        detail, is_full = f"{free / 1e9:.1f} GB free", free < FREE_BYTES / 50
-        yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=is_full)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Check("project", False, f"{folder} is not writable", ELSEWHERE)
+    if home is None:
+        remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
+        return Check("project", False, "no .signoff/ here or above", remedy, needed=False)
+    return Check("project", True, str(folder))
 
 
-def _database(home: Home, settings: Settings) -> Iterator[Check]:
+def _database(home: Home, settings: config.Settings) -> Iterator[Check]:
     try:
-        file = database_file(settings.database, home.path)
+        file = config.database_file(settings.database, home.path)
         if file is not None and not file.exists():
             yield Check("database", True, f"{file} will be created by the first run")
             return
@@ -249,7 +227,7 @@ def _dispatcher(url: str) -> Check:
 
 
 def _agents(
-    configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
+    configured: Mapping[str, config.AgentSettings], found: Mapping[str, Health]
 ) -> Iterator[Check]:
     built = agent_checks.build_agents(configured)
     for name, health in found.items():
@@ -261,10 +239,6 @@ def _agents(
         wanted = named or not (health.ready or health.absent or health.remedies)
         can = capabilities_of(built.get(name))
         yield Check(name, health.ready, detail, remedy, False, can, named, wanted)
-
-
-Checked = tuple[str, Sequence[str]]
-"""The name of a workflow that could be run, and warnings for its author."""
 
 
 @dataclass(frozen=True)
@@ -304,37 +278,52 @@ def validate(
     """
     home = expected_home(cwd, environment)
     try:
-        settings = load_settings(home, environment)
+        settings = config.load_settings(home, environment)
         check_trust(home, settings)
     except er.ConfigError as error:
-        problems = (er.Problem("settings", line) for line in str(error).splitlines())
-        return [ValidationResult("settings", None, tuple(problems))]
+        lines = tuple(er.Problem("settings", line) for line in str(error).splitlines())
+        return [ValidationResult("settings", None, lines)]
     # Files that only a run needs may be missing: authors check a flow long before they have a goal.
     context = compile_context(home, settings, options, cwd=cwd, check_only=True)
-    own = list(_check_settings(home, settings, environment))
 
-    def start_plan(found: Target) -> StartPlan:
-        return StartPlan(found, {}, settings.limits, None, home, settings)
+    def check(target: str, find: Callable[[], Target]) -> ValidationResult:
+        try:
+            planned = StartPlan(find(), {}, settings.limits, None, home, settings)
+            planned.replacements(agents or {})
+            dry_run = planned.dry_run()
+        except er.InvalidWorkflow as error:
+            return ValidationResult(target, None, tuple(error.problems))
+        except er.UsageError as error:
+            return ValidationResult(target, None, (er.Problem(target, str(error)),))
+        workflow, about_files = planned.target.workflow, dry_run.warnings if dry_run else ()
+        return ValidationResult(target, workflow.name, warnings=(*workflow.warnings, *about_files))
 
-    if not targets:
-        return [*own, *_check_all(settings, context, start_plan)]
+    found = {each: partial(resolve, each, cwd, context, settings.workflows) for each in targets}
+    # What several workflows use is reported once.
+    problems: dict[er.Problem, None] = {}
+    for each in () if targets else _discoveries(context, settings):
+        found |= {str(one.path): partial(Target, one.workflow, str(one.path)) for one in each.found}
+        problems |= dict.fromkeys(each.problems)
+    checked = [check(name, find) for name, find in found.items()]
+    if problems:
+        checked.append(ValidationResult("discovery", None, tuple(problems)))
+    return [*_check_settings(home, settings, environment), *checked]
 
-    def check(target: str) -> Checked:
-        planned = start_plan(resolve(target, cwd, context, settings.workflows))
-        planned.replacements(agents or {})
-        return _check_files(planned)
 
-    return [*own, *(_result(target, partial(check, target)) for target in targets)]
+def _discoveries(context: CompileContext, settings: config.Settings) -> Iterator[Discovery]:
+    yield discover(context, settings.workflows)
+    for each in plugins.notations():
+        if each.discover:
+            yield plugins.load(each.discover)(context)
 
 
 def _check_settings(
-    home: Home, settings: Settings, environment: Mapping[str, str]
+    home: Home, settings: config.Settings, environment: Mapping[str, str]
 ) -> Iterator[ValidationResult]:
     """Yields the problems of configured agents that can be found without calling them."""
     problems = (
         *agent_checks.unknown_kinds(settings),
         *agent_checks.unknown_options(settings, home.root),
-        *agent_checks.unusable_files(settings, home.root),
         *agent_checks.roles_without_agent(settings),
         *observer_problems(settings, home.root),
     )
@@ -344,42 +333,3 @@ def _check_settings(
     )
     if problems or warnings:
         yield ValidationResult("settings", None, problems, warnings)
-
-
-def _result(target: str, check: Callable[[], Checked]) -> ValidationResult:
-    try:
-        name, warnings = check()
-    except er.InvalidWorkflow as error:
-        return ValidationResult(target, None, tuple(error.problems))
-    except er.UsageError as error:
-        return ValidationResult(target, None, (er.Problem(target, str(error)),))
-    return ValidationResult(target, name, warnings=tuple(warnings))
-
-
-def _check_files(planned: StartPlan) -> Checked:
-    """Returns what is odd about a workflow and the files that a run of it would read."""
-    workflow, dry_run = planned.target.workflow, planned.dry_run()
-    about_files = dry_run.warnings if dry_run is not None else ()
-    return workflow.name, (*workflow.warnings, *about_files)
-
-
-def _check_all(
-    settings: Settings, context: CompileContext, start_plan: Callable[[Target], StartPlan]
-) -> list[ValidationResult]:
-    everything = [discover(context, settings.workflows)]
-    everything += [
-        plugins.load(each.discover)(context) for each in plugins.notations() if each.discover
-    ]
-    checked = [
-        _result(
-            str(found.path),
-            partial(_check_files, start_plan(Target(found.workflow, str(found.path)))),
-        )
-        for discovery in everything
-        for found in discovery.found
-    ]
-    # What several workflows use is reported once.
-    problems = dict.fromkeys(each for discovery in everything for each in discovery.problems)
-    if problems:
-        checked.append(ValidationResult("discovery", None, tuple(problems)))
-    return checked

@@ -7,9 +7,9 @@ need for everything else.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import fields
+from typing import Any, Literal, Self, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -27,6 +27,7 @@ from signoff.core.errors import Problem
 from signoff.documents.mistakes import ADVICE, Path, line_of, mistakes_of
 from signoff.documents.sections import LimitsSection, Section
 from signoff.documents.yaml_text import Document, newer_version
+from signoff.runtime.ports import AgentLimits
 
 VERSION = 1
 """The newest version of settings files that this program reads."""
@@ -34,26 +35,13 @@ VERSION = 1
 PRICE = "dollars per million tokens, as in {in: 3, out: 15}"
 
 
-class Rate(NamedTuple):
-    """A number of calls in a number of seconds."""
-
-    calls: int
-    seconds: float
-
-
-UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
-_RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
+_TYPES = get_type_hints(AgentLimits)
+_LIMITS: dict[str, Any] = {
+    each.name: (_TYPES[each.name], Field(None, **each.metadata)) for each in fields(AgentLimits)
+}
 
 
-def parse_rate(text: str) -> Rate:
-    """Parses a rate such as `10/min`; raises ValueError if it is not one."""
-    match = _RATE.fullmatch(text.lower())
-    if match is None or match[2] not in UNITS or int(match[1]) < 1:
-        raise ValueError(text)
-    return Rate(int(match[1]), UNITS[match[2]])
-
-
-class AgentSection(BaseModel):
+class AgentSection(create_model("AgentLimits", **_LIMITS)):  # type: ignore[misc]  # made above
     """One agent; options that are not listed here are passed to its kind unchanged."""
 
     model_config = ConfigDict(extra="allow")
@@ -61,9 +49,6 @@ class AgentSection(BaseModel):
     kind: str | None = Field(
         None, min_length=1, description="a kind of agent, or package.module:factory"
     )
-    concurrency: int | None = Field(None, ge=1, description="a whole number from 1")
-    rate: str | None = Field(None, description=f'as in "10/min"; units: {", ".join(UNITS)}')
-    retries: int | None = Field(None, ge=0, description="a whole number from 0")
     fallback: str | None = Field(
         None, min_length=1, description="the name of the agent that answers when this one cannot"
     )
@@ -80,13 +65,6 @@ class AgentSection(BaseModel):
         # at its first call.
         if not {"in", "out"} <= set(value) or not all(0 <= n < math.inf for n in value.values()):
             raise ValueError(value)
-        return value
-
-    @field_validator("rate")
-    @classmethod
-    def _is_a_rate(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_rate(value)
         return value
 
 

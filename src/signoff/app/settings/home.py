@@ -129,15 +129,6 @@ def init_home(start: Path, environment: Mapping[str, str]) -> InitResult:
     return InitResult(home, tuple(created))
 
 
-def keep_runs_out_of_git(home: Home) -> None:
-    """Writes the `.gitignore` of a home that its user has made by hand, if it has none."""
-    path = home.path / ".gitignore"
-    try:
-        write_new(path, template("gitignore"))
-    except OSError as error:
-        raise WriteFailed(f"cannot write {path}: {error.strerror or error}; {ELSEWHERE}") from error
-
-
 def template(name: str) -> str:
     """Returns the text of a file as `init` writes it."""
     from importlib.resources import files

@@ -275,15 +275,6 @@ def prepare_project(folder: Path) -> Home:
     return created
 
 
-def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:
-    """Returns whether the local runtime and whether the model's weights are missing."""
-    from signoff.agents.weights import State
-    from signoff.app.settings.agents import DEFAULT, can_run_models, list_models
-
-    states = {model.name: model.state for model in list_models(environment)}
-    return not can_run_models(), states[DEFAULT] is not State.READY
-
-
 class DieOnce:
     """Kills its own process, as a power cut would, once the first fix is recorded."""
 

@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from signoff import plugins
 from signoff.app.runs.next_commands import next_commands, with_file
+from signoff.app.settings import trust
 from signoff.app.settings.home import Home, find_home, init_home, need_home
 from signoff.app.settings.settings import FILE, SCHEME, Settings, database_file, load_settings
-from signoff.app.settings.trust import (
-    check_setting,
-    check_stored_target,
-    check_trust,
-    trust_database,
-)
 from signoff.core import errors as er
 from signoff.core.remedies import Resume, StartRun
 from signoff.documents.python_files import make_importable
@@ -108,7 +103,7 @@ class Project:
         from signoff.store.run_files import RunFiles
         from signoff.views.run_directory.directory import Projection
 
-        check_trust(self.home, self.settings)
+        trust.check_trust(self.home, self.settings)
         make_importable([self.code_root or self.home.root])
         if self.observers is None and self.settings.is_observed:
             from signoff.app.settings.observers import build_observers
@@ -141,7 +136,7 @@ class Project:
         With `row`, it is compiled with the options that the run was started with.
         """
         if row is not None:
-            check_stored_target(self.home, self.settings, "")
+            trust.check_stored_target(self.home, self.settings, "")
         return self._resolved(target, self.cwd, row)
 
     def find_again(self, row: RunRow) -> Target:
@@ -153,12 +148,10 @@ class Project:
                 remedy=Resume(row.name, target=True),
             )
         # Its user named it when the run was started, but it may have changed since.
-        check_stored_target(self.home, self.settings, row.target)
+        trust.check_stored_target(self.home, self.settings, row.target)
         try:
             return self._resolved(row.target, self.home.root, row)
-        except er.InvalidWorkflow as error:
-            raise self._with_stored_files(error, row) from error
-        except er.NotTrusted:
+        except (er.InvalidWorkflow, er.NotTrusted):
             raise
         except er.UsageError as error:
             raise er.UsageError(
@@ -186,20 +179,6 @@ class Project:
     def layout(self, row: RunRow) -> Layout:
         """Returns how a run is shown as files."""
         return _layout_of(json.loads(self.store.description(row.id)).get("notation", ""))
-
-    def _with_stored_files(self, error: er.InvalidWorkflow, row: RunRow) -> er.InvalidWorkflow:
-        """Returns the error with the location of the files that the run was started with."""
-        notation, folder = self.notation_of(row), self.folder(row.name)
-        names = notation.definition_files if notation is not None else ()
-        stored = [name for name in names if (folder / name).exists()]
-        if not stored:
-            return error
-        what = f"has {' and '.join(stored)} as they were when the run started"
-        problems = [
-            *error.problems,
-            er.Problem(str(folder), what, "copy what is missing from there"),
-        ]
-        return er.InvalidWorkflow(error.name, problems)
 
     def run(self, name: str | None = None) -> RunRow:
         """Returns a run by name, or the latest one."""
@@ -266,7 +245,7 @@ def open_project(
     home = need_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
     if drives:
-        check_trust(home, settings)
+        trust.check_trust(home, settings)
     store, token = open_store(home, settings), environment.get(WORKER_VARIABLE, "")
     return Project(home, settings, store, cwd, agents=agents or {}, worker_token=token)
 
@@ -274,14 +253,14 @@ def open_project(
 def open_store(home: Home, settings: Settings) -> Store:
     """Opens a project's database; creates it if it does not exist."""
     # Connecting to a server sends it something, and a file could be any file of the user.
-    check_setting(home, settings, "database")
+    trust.check_setting(home, settings, "database")
     # Whether it exists is asked before it is opened, which creates it: a database that the user
     # makes is the user's own.
     file = database_file(settings.database, home.path)
     is_new = file is not None and not file.exists()
     store = open_database(settings.database, home.path)
     if is_new:
-        trust_database(home, settings)
+        trust.trust_database(home, settings)
     return store
 
 

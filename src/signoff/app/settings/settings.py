@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from signoff.app.settings.home import Home
 from signoff.core.errors import ConfigError, Problem
@@ -21,10 +21,7 @@ from signoff.core.spend import Limits
 from signoff.documents.files import read_text
 from signoff.documents.trust import trusts_all
 from signoff.runtime.paths import path_from
-
-if TYPE_CHECKING:
-    from signoff.app.settings.config_schema import Rate
-
+from signoff.runtime.ports import AgentLimits
 
 FILE = "sqlite"
 """The scheme of a database that is a file; so is an address without one."""
@@ -68,10 +65,7 @@ class AgentSettings:
     """The settings of one agent."""
 
     kind: str
-    concurrency: int | None = None
-    rate: Rate | None = None
-    retries: int | None = None
-    """How often a transient error is retried; None means the engine's default."""
+    limits: AgentLimits = field(default_factory=AgentLimits)
     fallback: str | None = None
     """The agent that answers if this one cannot."""
     price: Mapping[str, float] | None = None
@@ -399,16 +393,17 @@ def _put(sections: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 
 def _agent(name: str, options: dict[str, Any], folder: Path | None) -> AgentSettings:
-    names = {each.name for each in fields(AgentSettings)} - {"options", "folder"}
+    kind = options.pop("kind", None) or name
+    limits = AgentLimits(**_taken(options, (each.name for each in fields(AgentLimits))))
+    common = _taken(options, ("fallback", "price"))
     # What is left belongs to the kind of agent, which checks it when it is built: plug-ins bring
     # options that nobody knows here.
-    common = {each: options.pop(each) for each in names & options.keys()}
-    if common.get("rate"):
-        from signoff.app.settings.config_schema import parse_rate
+    return AgentSettings(kind, limits, **common, options=options, folder=folder)
 
-        common["rate"] = parse_rate(common["rate"])
-    common["kind"] = common.get("kind") or name
-    return AgentSettings(**common, options=options, folder=folder)
+
+def _taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Takes the options of these names out of all of them."""
+    return {each: options.pop(each) for each in names if each in options}
 
 
 def unknown_option_problems(
@@ -416,13 +411,12 @@ def unknown_option_problems(
 ) -> Iterator[Problem]:
     """Yields a problem for each unknown option, with its line; `owner` is as in `agents.claude`."""
     for option in sorted(set(options) - set(known)):
-        from difflib import get_close_matches
+        # Imported only for a mistake: what reads forms takes long to load.
+        from signoff.documents.mistakes import unknown_key
 
-        close = get_close_matches(option, known, n=1)
-        suggestion = f"did you mean {close[0]!r}? " if close else ""
+        _, remedy = unknown_key(option, known)
         where = origin_of(settings, f"{owner}.{option}", owner)
-        valid = f"valid: {', '.join(known) or 'none'}"
-        yield Problem(where, f"{owner}: unknown option {option!r}", f"{suggestion}{valid}")
+        yield Problem(where, f"{owner}: unknown option {option!r}", remedy)
 
 
 def origin_of(settings: Settings, key: str, otherwise: str = "") -> str:

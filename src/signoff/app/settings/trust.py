@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,21 +23,22 @@ from signoff import plugins
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.app.settings.home import Home, expected_home
 from signoff.app.settings.settings import Layer, Settings, database_file, load_settings, mask
-from signoff.core.outcome import Status
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
-from signoff.documents.trust import Trust, TrustLine, remember, require, untrusted
+from signoff.documents.trust import TrustLine, remember, require
 from signoff.notation import YAML_SUFFIXES, CompileContext
+from signoff.runtime.ports import AgentLimits
 
 if TYPE_CHECKING:
-    from signoff.app.settings.project import Project
+    pass
 
 _ALWAYS_HARMLESS = ("log_level", "log_format")
 _PRESENCE = "approvals.presence"
-_HARMLESS = re.compile(
-    r"roles\..+|agents\..+\."
-    r"(model|concurrency|rate|retries|fallback|effort|temperature|max_tokens|timeout|file)"
+_HARMLESS_OF_AGENTS = (
+    *("model", "fallback", "effort", "temperature", "max_tokens", "timeout", "file"),
+    *(each.name for each in fields(AgentLimits)),
 )
+_HARMLESS = re.compile(rf"roles\..+|agents\..+\.({'|'.join(_HARMLESS_OF_AGENTS)})")
 """Settings that need no trust, unless they replace a setting of the user's own file."""
 _HARMLESS_KINDS = frozenset({*WITHOUT_SETTINGS, "scripted"})
 """Kinds of agent that do nothing which they would not do without settings."""
@@ -123,11 +125,6 @@ def trust_target(home: Home, settings: Settings, cwd: Path, target: str) -> None
         remember(home.path, lines, os.environ)
 
 
-def trust_of(home: Home, settings: Settings) -> Trust:
-    """Returns the check of a project for what is below the use cases."""
-    return partial(check_trust, home, settings)
-
-
 def context_here() -> CompileContext:
     """Returns what finding definitions around the current folder needs: no agents."""
     home = expected_home(Path.cwd(), os.environ)
@@ -138,7 +135,7 @@ def context_here() -> CompileContext:
         settings=settings.sections,
         workflows=settings.workflows,
         agents={},
-        trust=trust_of(home, settings),
+        trust=partial(check_trust, home, settings),
     )
 
 
@@ -147,14 +144,6 @@ def all_lines(home: Home, settings: Settings) -> list[TrustLine]:
     folders = ("constraints", *FOLDERS)
     found = [each for name in folders for each in _definition_lines(home, settings, name)]
     return [*setting_lines(settings), *found, *database_lines(home, settings)]
-
-
-def untrusted_lines(project: Project) -> list[TrustLine]:
-    """Returns the lines that the user has not trusted yet, while runs wait to be continued."""
-    unfinished = (Status.QUEUED, Status.INTERRUPTED, Status.WAITING, Status.PARKED)
-    if project.settings.trusts_all or not project.store.rows(status=unfinished, limit=1):
-        return []
-    return untrusted(project.home.path, all_lines(project.home, project.settings), os.environ)
 
 
 def _file_lines(home: Home, settings: Settings, cwd: Path, target: str) -> list[TrustLine]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import InitVar, dataclass, field
 from functools import partial
 
 from signoff.app.runs.run_records import living_workers
@@ -21,17 +22,9 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.remedies import Resume
 from signoff.core.requests import ItemState
+from signoff.runtime import store_port as port
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Dispatcher, DispatcherUnavailable, Observer, Rest
-from signoff.runtime.store_port import (
-    FORGOTTEN_SECONDS,
-    DispatchToken,
-    RunRow,
-    Store,
-    Topic,
-    events_in,
-    subscribed,
-)
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""
@@ -53,52 +46,42 @@ MOST_LOST = 3
 _PROGRESS = (ev.EffectFinished, ev.ItemFinished, ev.StepFinished, ev.StepWorked, ev.RunStopped)
 
 
+@dataclass(kw_only=True)
 class QueueWorker:
     """Drives runs that were handed over until it is cancelled, or idle for long enough."""
 
-    def __init__(
-        self,
-        project: Project,
-        *,
-        slots: int,
-        labels: Collection[str] = (),
-        idle_seconds: float | None = None,
-        dispatcher: Dispatcher | None = None,
-        look_seconds: float = LOOK_SECONDS,
-        sweep_seconds: float = SWEEP_SECONDS,
-        warn: Warn = lambda _warning: None,
-    ) -> None:
-        """With `idle_seconds` it ends when it has nothing to do, or is not the only worker.
+    project: Project = field(kw_only=False)
+    slots: int
+    labels: InitVar[Collection[str]] = ()
+    idle_seconds: float | None = None
+    """If set, it ends when it had nothing to do for so long, or is not the only worker."""
+    dispatcher: Dispatcher | None = None
+    """Where runs come from; without one, from the store."""
+    look_seconds: float = LOOK_SECONDS
+    """How often it looks for runs at least, even if nothing has changed."""
+    sweep_seconds: float = SWEEP_SECONDS
+    """How often it claims the runs that its dispatcher has lost."""
+    warn: Warn = lambda _warning: None
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _swept_at: float = field(default=float("-inf"), init=False)
+    _claimed_at: float = field(default=float("inf"), init=False)
+    _stopping: bool = field(default=False, init=False)
 
-        It looks for runs at least every `look_seconds`, even if nothing has changed.
-
-        With a `dispatcher`, runs come from there, and every `sweep_seconds` it claims those that
-        the dispatcher has lost.
-        """
-        self._project = project
-        self._slots = slots
-        self._capabilities = WorkerCapabilities(project, labels)
-        self._idle_seconds = idle_seconds
-        self._warn = warn
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._dispatcher = dispatcher
-        self._look_seconds = look_seconds
-        self._sweep_seconds = sweep_seconds
-        self._swept_at = float("-inf")
-        self._claimed_at = float("inf")
-        self._stopping = False
+    def __post_init__(self, labels: Collection[str]) -> None:
+        """Knows what it can do; `labels` are capabilities that its operator chose."""
+        self._capabilities = WorkerCapabilities(self.project, labels)
 
     async def work(self, observers: Sequence[Observer] = ()) -> None:
         """Claims and drives runs; if cancelled, its runs go back to the queue."""
         while True:
-            async with self._project.engine(observers) as engine:
-                number = engine.register(self._slots, self._capabilities.names)
+            async with self.project.engine(observers) as engine:
+                number = engine.register(self.slots, self._capabilities.names)
                 if not self._is_needed(number):
                     return
                 self._stopping = False
                 serving = asyncio.create_task(self._serve(engine))
                 try:
-                    with work_signal(self._project.store) as signal:
+                    with work_signal(self.project.store) as signal:
                         await self._claim_and_drive(engine, signal)
                 finally:
                     self._stopping = True
@@ -112,14 +95,14 @@ class QueueWorker:
 
     def _is_needed(self, number: int) -> bool:
         """Of workers that several processes started at the same time, the first one stays."""
-        if self._idle_seconds is None:
+        if self.idle_seconds is None:
             return True
-        return all(each.number >= number for each in living_workers(self._project.store))
+        return all(each.number >= number for each in living_workers(self.project.store))
 
     def _can_continue(self) -> bool:
         # Without this look, a run that was queued while the worker signed off would wait for the
         # next one.
-        queued = self._project.store.rows(status=[Status.QUEUED])
+        queued = self.project.store.rows(status=[Status.QUEUED])
         able = self._capabilities.names
         return any(row.needs is not None and able.issuperset(row.needs) for row in queued)
 
@@ -131,8 +114,8 @@ class QueueWorker:
                 await self._claim(engine)
                 if self._tasks:
                     busy_at = time()
-                elif self._idle_seconds is not None:
-                    is_over = time() - busy_at >= self._idle_seconds
+                elif self.idle_seconds is not None:
+                    is_over = time() - busy_at >= self.idle_seconds
                     if is_over and not self._awaits_time():
                         return
                 await self._next_event(signal)
@@ -143,25 +126,25 @@ class QueueWorker:
         """Claims runs for the free slots, and begins to drive them."""
         if self._free_slots <= 0:
             return
-        self._list_again(engine)
-        is_due = self._may_claim()
+        # Others may have removed this worker from the list while its machine slept: by the wall
+        # clock, since they did not stop.
+        before, self._claimed_at = self._claimed_at, self.project.clock.now()
+        if self._claimed_at - before >= port.FORGOTTEN_SECONDS:
+            engine.register(self.slots, self._capabilities.names)
+        # With a dispatcher, runs are looked for in the store only now and then.
+        now = asyncio.get_running_loop().time()
+        is_due = self.dispatcher is None or now - self._swept_at >= self.sweep_seconds
         if is_due:
+            self._swept_at = now
             self._start_claimed(engine)
         if self._free_slots and await self._learned():
-            engine.register(self._slots, self._capabilities.names)
+            engine.register(self.slots, self._capabilities.names)
             if is_due:
                 self._start_claimed(engine)
 
-    def _list_again(self, engine: Engine) -> None:
-        """Lists this worker again if it was paused for so long that others may have removed it."""
-        # By the wall clock: others do not stop while this machine sleeps.
-        before, self._claimed_at = self._claimed_at, self._project.clock.now()
-        if self._claimed_at - before >= FORGOTTEN_SECONDS:
-            engine.register(self._slots, self._capabilities.names)
-
     @property
     def _free_slots(self) -> int:
-        return self._slots - len(self._tasks)
+        return self.slots - len(self._tasks)
 
     def _start_claimed(self, engine: Engine) -> None:
         # Nothing may fail between a claim and its tasks: the runs would belong to a worker that
@@ -170,81 +153,68 @@ class QueueWorker:
             driving = self._drive(engine, row, after=self._tasks.get(row.name))
             self._tasks[row.name] = asyncio.create_task(driving)
 
-    def _may_claim(self) -> bool:
-        """Tells whether to look for runs in the store; with a dispatcher, only now and then."""
-        now = asyncio.get_running_loop().time()
-        if self._dispatcher is not None and now - self._swept_at < self._sweep_seconds:
-            return False
-        self._swept_at = now
-        return True
-
     async def _learned(self) -> bool:
         """Checks the agents that runs need; tells whether this worker can do more now."""
         # Those of a worker that died count too: this one may be all that is left to continue them.
-        active = self._project.store.rows(status=_ACTIVE, limit=SOME_RUNS)
+        active = self.project.store.rows(status=_ACTIVE, limit=SOME_RUNS)
         needs = {need for row in active for need in row.needs or ()}
         return bool(needs) and await asyncio.to_thread(self._capabilities.check, needs)
 
     def _awaits_time(self) -> bool:
         """Tells whether a run continues by itself at some time, for which a worker is needed."""
-        due = self._project.store.rows(status=DUE, due_before=float("inf"))
+        due = self.project.store.rows(status=DUE, due_before=float("inf"))
         return any(row.needs is not None for row in due)
 
     async def _next_event(self, signal: WorkSignal) -> None:
         """Returns when a run has come to rest, there may be work, or some time has passed."""
         time = asyncio.get_running_loop().time
         claimed_at = time()
-        if len(self._tasks) >= self._slots:
+        if len(self._tasks) >= self.slots:
             await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
         else:
-            await signal.wait(self._tasks.values(), self._look_seconds)
+            await signal.wait(self._tasks.values(), self.look_seconds)
             if signal.is_live():
                 # Every worker hears of every run. When many arrive, one look for several is enough.
                 await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
-        self._reap()
-
-    def _reap(self) -> bool:
-        """Forgets the runs that have come to rest; raises what ended a worker's ability to work."""
-        done = [name for name, task in self._tasks.items() if task.done()]
-        for name in done:
+        for name in [name for name, task in self._tasks.items() if task.done()]:
+            # Raises what ended this worker's ability to work.
             self._tasks.pop(name).result()
-        return bool(done)
 
     # For a dispatcher
 
     async def _serve(self, engine: Engine) -> None:
         """Lets the dispatcher bring runs, for as long as this worker works."""
-        while self._dispatcher is not None:
+        while self.dispatcher is not None:
             try:
-                await self._dispatcher.serve(
-                    partial(self._dispatched, engine), self._kinds, self._slots
+                await self.dispatcher.serve(
+                    partial(self._dispatched, engine), self._kinds, self.slots
                 )
             except (DispatcherUnavailable, er.StoreBusy, er.WriteFailed) as error:
                 # It asks the store what it could drive, and that may be away too.
-                self._warn(str(error))
-            await asyncio.sleep(self._sweep_seconds)
+                self.warn(str(error))
+            await asyncio.sleep(self.sweep_seconds)
 
-    async def _dispatched(self, engine: Engine, run: str, token: DispatchToken | None) -> Rest:
+    async def _dispatched(self, engine: Engine, run: str, token: port.DispatchToken | None) -> Rest:
         """Drives a run until it rests, if the store has something to do for it."""
         if self._stopping:
             raise er.RunBusy("this worker stops; another one has to drive the run")
         if run not in self._tasks:
             try:
-                row = self._project.store.row(run)
+                row = self.project.store.row(run)
             except er.UnknownName:
                 return Rest(ended=True)
-            if not has_work(self._project, row):
-                return rest_of(self._project, run)
+            if not has_work(self.project, row):
+                return rest_of(self.project, run)
             self._tasks[run] = asyncio.create_task(self._drive(engine, row, token))
         # A run that this worker drives already is waited for too. If a dispatcher was away, it
         # believes the earlier attempt dead and makes another one; if that ended here at once, the
         # next would go to another worker, which would take the run and repeat the call under way.
         await asyncio.wait({self._tasks[run]})
-        return rest_of(self._project, run)
+        return rest_of(self.project, run)
 
     def _kinds(self) -> list[list[str]]:
         """Returns the needs of runs that this worker could drive, each kind once."""
-        rows = self._project.store.rows(status=_ACTIVE, limit=SOME_RUNS)
+        rows = self.project.store.rows(status=_ACTIVE, limit=SOME_RUNS)
         able = self._capabilities.names
         kinds = {row.needs for row in rows if row.needs is not None and able.issuperset(row.needs)}
         return [list(kind) for kind in kinds]
@@ -252,8 +222,8 @@ class QueueWorker:
     async def _drive(
         self,
         engine: Engine,
-        row: RunRow,
-        token: DispatchToken | None = None,
+        row: port.RunRow,
+        token: port.DispatchToken | None = None,
         *,
         after: asyncio.Task[None] | None = None,
     ) -> None:
@@ -267,8 +237,8 @@ class QueueWorker:
                 if is_again:
                     # The run may be another worker's by now, which may still need its replies.
                     engine.store_late_replies(row)
-                    row = self._project.store.row(row.name)
-                    can_try = has_work(self._project, row) and not is_refused
+                    row = self.project.store.row(row.name)
+                    can_try = has_work(self.project, row) and not is_refused
                     if self._stopping or not (engine.owns(row) or can_try):
                         return
                 await self._drive_once(engine, row, token)
@@ -276,7 +246,7 @@ class QueueWorker:
             except er.LeaseLost as error:
                 # Usually another process has taken it. But a server that failed over may have lost
                 # the last commits: then the run is still this worker's, and no one else takes it.
-                self._warn(f"{row.name}: {error}")
+                self.warn(f"{row.name}: {error}")
                 if self._stopping:
                     return
                 is_again = is_refused = True
@@ -292,30 +262,40 @@ class QueueWorker:
 
         All workers lose it together. If each ended, someone would have to start them all again.
         """
-        store = self._project.store
+        store = self.project.store
         if store.local_file() is not None:
             raise error
-        self._warn(f"{error}; trying again")
+        self.warn(f"{error}; trying again")
         while True:
-            await asyncio.sleep(self._look_seconds)
+            await asyncio.sleep(self.look_seconds)
             # On a thread: it waits for the server, and calls of runs are under way.
             with suppress(er.StoreBusy, er.WriteFailed):
                 await asyncio.to_thread(store.changes)
-                self._warn("the database can be reached again")
+                self.warn("the database can be reached again")
                 return
 
-    async def _drive_once(self, engine: Engine, row: RunRow, token: DispatchToken | None) -> None:
+    async def _drive_once(
+        self, engine: Engine, row: port.RunRow, token: port.DispatchToken | None
+    ) -> None:
         try:
-            self._refuse_deadly(row)
-            workflow = prepare(self._project, row, None, self._warn)
+            # A run that ends every process that touches it would otherwise take one worker after
+            # the other with it.
+            is_lost = row.status is Status.RUNNING
+            if is_lost and lost_workers(self.project.store, row) >= MOST_LOST:
+                raise er.HandlerFailed(
+                    f"{MOST_LOST} processes ended while they drove this run, at the same place; "
+                    "fix what ends them, then resume it",
+                    remedy=Resume(row.name),
+                )
+            workflow = prepare(self.project, row, None, self.warn)
             result = await engine.resume(row.name, workflow, token=token)
-            if token is None and self._dispatcher is not None and result.due_at is not None:
-                await self._dispatcher.at(row.name, row.needs or (), result.due_at)
+            if token is None and self.dispatcher is not None and result.due_at is not None:
+                await self.dispatcher.at(row.name, row.needs or (), result.due_at)
         except (DispatcherUnavailable, er.RunBusy, er.StoreDamaged) as error:
             # Another process drives it now, or nothing can be recorded about this run.
-            self._warn(f"{row.name}: {error}")
+            self.warn(f"{row.name}: {error}")
         except er.NotTrusted as error:
-            self._warn(f"{row.name}: {error}")
+            self.warn(f"{row.name}: {error}")
             with suppress(er.LeaseLost, er.RunBusy):
                 await engine.hold(row.name, "its definition has changed and needs trust")
         except (er.LeaseLost, er.StoreError):
@@ -324,30 +304,17 @@ class QueueWorker:
         except er.SignoffError as error:
             await self._fail(engine, row, error)
 
-    async def _fail(self, engine: Engine, row: RunRow, error: er.SignoffError) -> None:
+    async def _fail(self, engine: Engine, row: port.RunRow, error: er.SignoffError) -> None:
         if isinstance(error, er.DefinitionChanged):
             # Python loads a module once: this worker may have older code than the run's user.
             hint = "a worker keeps the code it started with, so end it if the code is newer"
             error = er.DefinitionChanged(
                 f"{error}; {hint} (`signoff workers` lists it)", remedy=error.remedies
             )
-        self._warn(f"{row.name}: {error}")
+        self.warn(f"{row.name}: {error}")
         # If another process drives it by now, what becomes of it is decided there.
         with suppress(er.LeaseLost, er.RunBusy):
             await engine.fail(row.name, error)
-
-    def _refuse_deadly(self, row: RunRow) -> None:
-        """Raises if a run has ended one worker after the other."""
-        if row.status is Status.RUNNING:
-            # A run that ends every process that touches it would otherwise take one worker after
-            # the other with it.
-            lost = lost_workers(self._project.store, row)
-            if lost >= MOST_LOST:
-                raise er.HandlerFailed(
-                    f"{lost} processes ended while they drove this run, at the same place; fix "
-                    "what ends them, then resume it",
-                    remedy=Resume(row.name),
-                )
 
     async def _hand_back(self, engine: Engine) -> None:
         """Stops the runs that are left; each is queued again, with all that it has recorded."""
@@ -360,7 +327,7 @@ class QueueWorker:
         self._tasks.clear()
 
 
-def has_work(project: Project, row: RunRow) -> bool:
+def has_work(project: Project, row: port.RunRow) -> bool:
     """Tells whether a run can continue now; a dispatcher may ask for it at any time."""
     is_due = row.due_at is not None and row.due_at <= project.clock.now()
     match row.status:
@@ -390,7 +357,7 @@ def rest_of(project: Project, run: str) -> Rest:
             return Rest(ended=True)
 
 
-def lost_workers(store: Store, row: RunRow) -> int:
+def lost_workers(store: port.Store, row: port.RunRow) -> int:
     """Returns how often a run was resumed since it last recorded a result or a stop.
 
     A run whose code ends its process, by exhausting the memory for example, would be claimed by one
@@ -398,21 +365,21 @@ def lost_workers(store: Store, row: RunRow) -> int:
     """
     count = 0
     for commit in reversed(store.journal(row.id)):
-        for event in reversed(list(events_in([commit], store.blob))):
+        for event in reversed(list(port.events_in([commit], store.blob))):
             if isinstance(event, _PROGRESS):
                 return count
             count += isinstance(event, ev.RunResumed)
     return count
 
 
+@dataclass
 class WorkSignal:
     """What a worker hears of a store, on its event loop."""
 
-    def __init__(self, store: Store, is_live: Callable[[], bool], heard: asyncio.Event) -> None:
-        self._store = store
-        self.is_live = is_live
-        """Tells whether the store says when there is work; otherwise it has to be asked."""
-        self._heard = heard
+    _store: port.Store
+    is_live: Callable[[], bool]
+    """Tells whether the store says when there is work; otherwise it has to be asked."""
+    _heard: asyncio.Event
 
     async def wait(self, tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
         """Returns when a task is done, the store has changed, or the time is over.
@@ -441,12 +408,12 @@ class WorkSignal:
 
 
 @contextmanager
-def work_signal(store: Store) -> Iterator[WorkSignal]:
+def work_signal(store: port.Store) -> Iterator[WorkSignal]:
     """Listens to a store for as long as a worker works."""
     loop, heard = asyncio.get_running_loop(), asyncio.Event()
 
     def hear() -> None:
         loop.call_soon_threadsafe(heard.set)
 
-    with subscribed(store.listener(), [Topic.WORK], hear) as is_live:
+    with port.subscribed(store.listener(), [port.Topic.WORK], hear) as is_live:
         yield WorkSignal(store, is_live, heard)

@@ -9,14 +9,10 @@ so a handler that blocks the engine's loop does not stop the heartbeat.
 from __future__ import annotations
 
 import asyncio
-import logging
-import socket
 import threading
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
-from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,13 +20,6 @@ from temporalio import activity
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
-from temporalio.runtime import (
-    LogForwardingConfig,
-    LoggingConfig,
-    Runtime,
-    TelemetryConfig,
-    TelemetryFilter,
-)
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -49,9 +38,6 @@ CONNECT_SECONDS = 10.0
 
 ANSWER_SECONDS = 10.0
 """How long a server may take to answer. One that starts listens before it answers."""
-
-SAME_WARNING_SECONDS = 60.0
-"""How long a part of the client is quiet after a warning: every poller warns of a lost server."""
 
 ATTEMPTS_PER_ACTIVITY = 1_000_000
 """Makes the attempts of a later activity higher than those of an earlier one."""
@@ -128,7 +114,9 @@ class TemporalDispatcher:
             try:
                 asyncio.run(self._work(drive_here, needs, slots, stop))
             except Exception as error:  # noqa: BLE001  # it is raised where this is awaited
-                problem = error if isinstance(error, SignoffError) else self._failed(error)
+                # A client that gave up: its namespace is gone, for example.
+                lost = DispatcherUnavailable(f"Temporal at {self._address} failed: {error}")
+                problem = error if isinstance(error, SignoffError) else lost
                 with suppress(RuntimeError):
                     engine_loop.call_soon_threadsafe(_fail, failed, problem)
 
@@ -190,32 +178,12 @@ class TemporalDispatcher:
     async def _connect(self) -> Client:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return await Client.connect(
-                    self._address, namespace=self._namespace, runtime=_runtime()
-                )
+                return await Client.connect(self._address, namespace=self._namespace)
         except (RuntimeError, TimeoutError, RPCError) as error:
-            problem = "no answer"
-            if not isinstance(error, TimeoutError):
-                problem = await asyncio.to_thread(self._network_problem) or str(error)
             raise DispatcherUnavailable(
-                f"cannot reach Temporal at {self._address}: {problem}; runs stay queued, and "
-                "workers find them more slowly"
+                f"cannot reach Temporal at {self._address}: {str(error) or 'no answer'}; runs stay "
+                "queued, and workers find them more slowly"
             ) from error
-
-    def _network_problem(self) -> str:
-        """Returns why the address cannot be reached; the client hides that in a long text."""
-        host, _, port = self._address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-        except OSError as error:
-            return error.strerror or str(error)
-        return ""
-
-    def _failed(self, error: Exception) -> DispatcherUnavailable:
-        """Returns the error for a client that gave up: its namespace is gone, for example."""
-        failed = DispatcherUnavailable(f"Temporal at {self._address} failed: {error}")
-        failed.__cause__ = error
-        return failed
 
     @property
     def _prefix(self) -> str:
@@ -224,35 +192,6 @@ class TemporalDispatcher:
     def _queue(self, needs: Sequence[str]) -> str:
         """Returns the task queue for runs with these needs."""
         return f"{self._prefix}/{'+'.join(sorted(needs)) or 'any'}"
-
-
-@cache
-def _runtime() -> Runtime:
-    """Returns what the clients of this process share; its warnings go to Python's log."""
-    log = logging.getLogger("signoff.temporal")
-    log.addFilter(_NoRepeats())
-    forwarding = LogForwardingConfig(
-        log, append_target_to_name=False, prepend_target_on_message=False
-    )
-    levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(levels, forwarding)))
-
-
-class _NoRepeats(logging.Filter):
-    """Lets each part of the client warn once a minute."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._quiet_until: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Tells whether a record of the client is logged."""
-        now, part = time.monotonic(), record.temporal_log.target  # type: ignore[attr-defined]
-        if now < self._quiet_until.get(part, 0.0):
-            return False
-        self._quiet_until[part] = now + SAME_WARNING_SECONDS
-        record.msg = f"warning: Temporal's client: {record.msg}"
-        return True
 
 
 def _activity(

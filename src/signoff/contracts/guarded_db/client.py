@@ -10,12 +10,19 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from signoff.contracts.guarded_db import staging
 from signoff.contracts.guarded_db.guard import Guard
-from signoff.contracts.guarded_db.ports import Connection, Row, StatementResult, transaction
-from signoff.contracts.guarded_db.sources import Address, Source, connect, read_source
+from signoff.contracts.guarded_db.ports import (
+    Address,
+    Connection,
+    Row,
+    StatementResult,
+    read_address,
+    transaction,
+)
 from signoff.contracts.guarded_db.verdict import Allowed, Params, StatementKind, quoted_table
 from signoff.core.errors import NotAllowed, StepFailed, UsageError
 
@@ -120,7 +127,7 @@ class SafeDatabaseClient:
     @classmethod
     def open(
         cls,
-        address: Source,
+        address: str | Path,
         *,
         functions: Iterable[str] = (),
         clock: Callable[[], float] = time.monotonic,
@@ -128,14 +135,11 @@ class SafeDatabaseClient:
     ) -> Self:
         """Connects to a SQLite file or a `postgresql://` address.
 
-        Instead of an address, a function can return a connection of sqlite3 or psycopg, its own
-        or a pool's. It is closed together with the client.
-
         `functions` are functions that statements may call in addition to those that are known to
         have no side effects. `patience` is how many seconds to wait for a lock.
         """
         own = frozenset(functions)
-        connection = connect(read_source(address), functions=own, patience=patience)
+        connection = connect(read_address(address), own, patience)
         return cls(connection, functions=own, clock=clock)
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
@@ -174,7 +178,7 @@ class SafeDatabaseClient:
         as it changes the same rows.
         """
         statement = staging.Statement(sql, params, self._guard.check(sql))
-        if statement.allowed.kind in (StatementKind.READ, StatementKind.LOCK):
+        if statement.allowed.kind is StatementKind.READ:
             raise UsageError("a statement that changes nothing needs no confirmation")
         with self._lock, transaction(self._db, write=True):
             _result, seen = self._run_seen(statement)
@@ -373,6 +377,17 @@ def _check_read(guard: Guard, sql: str) -> Allowed:
     return allowed
 
 
+def connect(address: Address, functions: Iterable[str] = (), patience: float = 5.0) -> Connection:
+    """Opens a connection; the driver of the other kind of database is not loaded."""
+    if address.path is not None:
+        from signoff.contracts.guarded_db.sqlite import SqliteConnection
+
+        return SqliteConnection(address.path, functions=functions, patience=patience)
+    from signoff.contracts.guarded_db.postgres import PostgresConnection
+
+    return PostgresConnection(address.url, functions=functions, patience=patience)
+
+
 MOST_TOGETHER = 32
 """Steps that share a commit; other programs can use the file in between."""
 
@@ -394,14 +409,12 @@ class Connections:
     when the workflow is garbage-collected.
     """
 
-    def __init__(self, source: Source) -> None:
-        self._source = read_source(source)
-        self._path = self._source.path if isinstance(self._source, Address) else None
+    def __init__(self, address: str | Path) -> None:
+        self._address = read_address(address)
+        self._path = self._address.path
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file; the path may lead to another file by now."""
         self._reader: SafeDatabaseClient | None = None
-        self._leases = 0
-        """How many steps use the connection for reading."""
         self._writer: SafeDatabaseClient | None = None
         self._lock = threading.Lock()
         self._turn = threading.RLock()
@@ -418,22 +431,6 @@ class Connections:
         with self._lock:
             return self._current()
 
-    def lease(self) -> SafeDatabaseClient:
-        """Returns the shared connection for reading; each step calls `release` at its end."""
-        with self._lock:
-            reader = self._current()
-            self._leases += 1
-            return reader
-
-    def release(self) -> None:
-        """Gives a connection of the program's own pool back when no step uses it any more."""
-        with self._lock:
-            self._leases -= 1
-            if self._leases or isinstance(self._source, Address) or self._reader is None:
-                return
-            reader, self._reader = self._reader, None
-        reader.close()
-
     @contextmanager
     def writer(self) -> Iterator[SafeDatabaseClient]:
         """Yields the connection for writing, to one step at a time."""
@@ -445,9 +442,6 @@ class Connections:
                 # Its state is unknown, so the next step gets another one.
                 self._close_writer(writer)
                 raise
-            if not isinstance(self._source, Address):
-                # It belongs to the program's own pool, which other threads may wait for.
-                self._close_writer(writer)
 
     def apply(self, work: staging.StepWork) -> staging.Applied:
         """Applies work when it is its turn, or waits for another step that does it.
@@ -489,14 +483,9 @@ class Connections:
             # The step may have run for hours: a backup may have been restored meanwhile, and a
             # server may have closed the connection.
             self._current()
-            if self._path is not None:
-                self._writer = self._writer or self._open()
-            writer = self._writer
-        # Without the lock: the event loop takes it too, and may have to run on before the program's
-        # own pool has a connection again.
-        if writer is None or not writer.is_alive():
-            writer = self._writer = self._open()
-        return writer
+            if self._writer is None or not self._writer.is_alive():
+                self._writer = self._open()
+            return self._writer
 
     def _close_writer(self, writer: SafeDatabaseClient) -> None:
         self._writer = None
@@ -509,7 +498,7 @@ class Connections:
         return self._reader
 
     def _open(self) -> SafeDatabaseClient:
-        connection = connect(self._source)
+        connection = connect(self._address)
         client = SafeDatabaseClient(connection)
         # Nothing closes a workflow, so the connection is closed together with its client.
         weakref.finalize(client, connection.close)
@@ -535,14 +524,10 @@ class StepSession(staging.Tables):
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._client = connections.lease()
+        self._client = connections.reader()
         super().__init__(self._client.query)
         self._staged = self._client.staged()
         self._required: staging.Marker | None = None
-
-    def close(self) -> None:
-        """Ends the use of the shared connection."""
-        self._connections.release()
 
     def stage(self, sql: str, params: Params = ()) -> None:
         """Adds a statement to the step's work; raises `NotAllowed` if it may not run."""

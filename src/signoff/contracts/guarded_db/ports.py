@@ -1,14 +1,19 @@
-"""The port to a database: one connection, one transaction at a time."""
+"""The port to a database: its address, and one connection with one transaction at a time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from signoff.contracts.guarded_db.verdict import Allowed, Dialect, Params
-from signoff.core.errors import StoreError, UsageError
+from signoff.core.errors import ConfigError, StoreError
+
+_POSTGRES = re.compile(r"postgres(ql)?://")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 Row: TypeAlias = Mapping[str, Any]
 """One row, by column name."""
@@ -46,14 +51,6 @@ def _length(value: object) -> int:
     if isinstance(value, str | bytes):
         return len(value)
     return 0 if value is None or isinstance(value, int | float) else len(str(value))
-
-
-def given_back() -> UsageError:
-    """Returns the error for the use of a connection that the program's pool has back.
-
-    A function that was abandoned because it took too long may still try to use it.
-    """
-    return UsageError("the database cannot be used here: its connection was given back")
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class Connection(Protocol):
         """Whether the connection was not lost; a server is asked."""
 
     def close(self) -> None:
-        """Closes the connection, without committing, or gives it back to its owner."""
+        """Closes the connection, without committing."""
 
 
 @contextmanager
@@ -121,3 +118,31 @@ def transaction(db: Connection, *, write: bool) -> Iterator[None]:
         yield
     finally:
         db.rollback()
+
+
+@dataclass(frozen=True, repr=False)
+class Address:
+    """A parsed address; it has no repr, because it may contain a password."""
+
+    dialect: Dialect
+    path: Path | None = None
+    """The file, for SQLite."""
+    url: str = ""
+    """The server and database, for PostgreSQL."""
+
+
+def read_address(text: str | Path) -> Address:
+    """Reads a path, `sqlite:///path` or `postgresql://user@host/name`."""
+    if isinstance(text, Path):
+        return Address("sqlite", path=text)
+    if _POSTGRES.match(text):
+        return Address("postgres", url=text)
+    if text.startswith("sqlite:///"):
+        return Address("sqlite", path=Path(text.removeprefix("sqlite:///")))
+    if _SCHEME.match(text) or not text.strip():
+        scheme = text.split("://")[0]
+        raise ConfigError(
+            f"unsupported kind of database {scheme!r}; "
+            "valid: a path, sqlite:///path, postgresql://user@host/name"
+        )
+    return Address("sqlite", path=Path(text))

@@ -4,14 +4,14 @@ PostgreSQL has no authorizer. Instead, reads run in READ ONLY transactions, and 
 change before it runs. Reads and explanations use the protocol that accepts
 one statement at a time, so a text with several of them fails before any of it runs.
 
-The limits are set in each transaction: a connection pooler, or a pool of the program, may give
-each transaction another session. For the same reason no statement is prepared.
+The limits are set in each transaction: a connection pooler may give each transaction another
+session. For the same reason no statement is prepared.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,7 +21,6 @@ from signoff.contracts.guarded_db.ports import (
     ResultSize,
     Row,
     StatementResult,
-    given_back,
 )
 from signoff.contracts.guarded_db.verdict import (
     ALLOWED,
@@ -56,8 +55,6 @@ _ABORTED = "57014"
 _DENIED = "42501"
 _FAILED = 3
 """The status of a transaction in which a statement has failed."""
-_JSON_TYPES = frozenset({114, 3802})
-"""The server's numbers for json and jsonb."""
 _OPEN = frozenset({1, 2, _FAILED})
 """The status of a transaction that is open. A connection that was lost has another one."""
 # Asks a PostgreSQL server what a statement would do, before it runs.
@@ -69,7 +66,6 @@ _OPEN = frozenset({1, 2, _FAILED})
 
 Query: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
-_HARMLESS = ALLOWED["postgres"] - {"nextval"}
 _CALLS = """
 WITH names AS (
     SELECT kind, array_agg(lower(name::name::text COLLATE "C")) AS "all"
@@ -100,24 +96,10 @@ PostgreSQL have no side effects. Functions of extensions are on the list by thei
 cuts names off and folds them as it does when it looks for a function."""
 
 
-_OTHER_SEQUENCES = """
-SELECT name FROM unnest($1::text[]) AS named (name)
-WHERE NOT EXISTS (
-    SELECT 1 FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
-        ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-    WHERE (d.classid = 'pg_class'::regclass AND d.objid = to_regclass(name)
-           AND d.refclassid = 'pg_class'::regclass AND d.refobjid = to_regclass($2))
-       OR (a.adrelid = to_regclass($2) AND d.refclassid = 'pg_class'::regclass
-           AND d.refobjid = to_regclass(name)))
-"""
-"""Those that neither belong to a column of the table nor are used by the default of one."""
-
-
 def check_change(
     sql: str, values: Sequence[object], allowed: Allowed, own: frozenset[str], query: Query
 ) -> None:
     """Raises `NotAllowed` if a statement would do anything but what it is allowed to."""
-    _check_sequences(allowed, query)
     check_calls(allowed, own, query)
     _check_plan(query(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}", values), allowed)
 
@@ -130,7 +112,7 @@ def check_calls(allowed: Allowed, own: frozenset[str], query: Query) -> None:
     names = allowed.names
     of_rows = {name for name in names.of_rows if name.lower() not in own}
     of_values = {name for name in names.of_values if name.lower() not in own}
-    harmless = {name for name in of_values if name.lower() in _HARMLESS}
+    harmless = {name for name in of_values if name.lower() in ALLOWED["postgres"]}
     # The project may have a function by the name of a harmless one.
     called = (names.called - own) | harmless
     of_values -= harmless
@@ -145,21 +127,9 @@ def check_calls(allowed: Allowed, own: frozenset[str], query: Query) -> None:
         )
 
 
-def _check_sequences(allowed: Allowed, query: Query) -> None:
-    """Raises `NotAllowed` for a number of another table's sequence: no rollback gives it back."""
-    if not allowed.names.sequences:
-        return
-    if found := query(_OTHER_SEQUENCES, [sorted(allowed.names.sequences), allowed.target]):
-        raise NotAllowed(
-            f"{min(str(name) for (name,) in found)} is not a sequence of {allowed.table}; "
-            "nextval takes numbers for the table of the INSERT only"
-        )
-
-
 def _check_plan(plan: object, allowed: Allowed) -> None:
     changes = set(_changes(plan))
-    locks = allowed.kind is StatementKind.LOCK
-    if changes != (set() if locks else {(allowed.kind.value, allowed.table)}):
+    if changes != {(allowed.kind.value, allowed.table)}:
         planned = ", ".join(sorted(" ".join(change) for change in changes)) or "nothing"
         raise NotAllowed(
             f"the server would do something else ({planned}); use a plain statement on one "
@@ -183,20 +153,18 @@ def _changes(node: object) -> Iterator[tuple[str, str]]:
 
 
 class PostgresConnection:
-    """One connection to a server, our own or one that the user has opened."""
+    """One connection to a server."""
 
     dialect: Dialect = "postgres"
 
     def __init__(
         self,
-        database: str | psycopg.Connection[Any],
+        url: str,
         *,
         functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
-        give_back: Callable[[], Any] | None = None,
     ) -> None:
-        """`give_back` is called in the end with a connection of the user, which else is closed."""
         self._psycopg = driver()
         self._driver_error: type[psycopg.Error] = self._psycopg.Error
         self._statement_seconds = statement_seconds
@@ -210,21 +178,14 @@ class PostgresConnection:
             "idle_in_transaction_session_timeout": "600000",
         }
         self._limits = "; ".join(f"SET LOCAL {name} = {value}" for name, value in limits.items())
-        self._give_back = give_back
-        self._borrowed = not isinstance(database, str)
-        if not isinstance(database, str):
-            self._borrow(database)
-            return
-        self.label = label_of(database)
+        self.label = label_of(url)
         with self._translate_errors():
             self._db = self._psycopg.connect(
-                database, autocommit=True, connect_timeout=max(2, int(patience))
+                url, autocommit=True, connect_timeout=max(2, int(patience))
             )
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
-        if self._borrowed and self._give_back is None:
-            raise given_back()
         # The limits belong to the transaction: a pooler may give the next one another session.
         self.own(f"BEGIN {'READ WRITE' if write else 'READ ONLY'}; {self._limits}")
 
@@ -253,7 +214,7 @@ class PostgresConnection:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
         text, values = numbered(sql, params)
         try:
-            values = _adapted(values, lambda: self._json_positions(text))
+            values = [_adapted(value) for value in values]
             if allowed.kind is StatementKind.READ:
                 check_calls(allowed, self._functions, self._ask)
                 return StatementResult(_by_name(*self._read(text, values)), 0)
@@ -261,8 +222,7 @@ class PostgresConnection:
             names, rows, changed = self._execute(text, values)
         except self._driver_error as error:
             raise self._translate(error) from error
-        is_lock = allowed.kind is StatementKind.LOCK
-        return StatementResult(_by_name(names, rows), 0 if is_lock else changed)
+        return StatementResult(_by_name(names, rows), changed)
 
     def changes_so_far(self) -> int:
         """Returns how many rows this transaction has changed, by the server's own statistics."""
@@ -307,16 +267,8 @@ class PostgresConnection:
             self._db.cancel_safe(timeout=2.0)
 
     def close(self) -> None:
-        """Closes the connection, or gives it back as it was."""
-        if not self._borrowed:
-            self._db.close()
-        if self._give_back is None:
-            return
-        give_back, self._give_back = self._give_back, None
-        with suppress(StoreError):
-            self.rollback()
-            self._db.autocommit = self._autocommit
-        give_back()
+        """Closes the connection."""
+        self._db.close()
 
     def is_alive(self) -> bool:
         """Whether the server answers; it may close a connection that is idle for long."""
@@ -326,24 +278,11 @@ class PostgresConnection:
             return False
         return True
 
-    def _borrow(self, database: psycopg.Connection[Any]) -> None:
-        self.label = f"database {database.info.dbname} on {database.info.host or 'this machine'}"
-        self._give_back = self._give_back or database.close
-        with self._translate_errors():
-            if database.info.transaction_status != self._psycopg.pq.TransactionStatus.IDLE:
-                database.rollback()
-            self._autocommit = database.autocommit
-            database.autocommit = True
-        self._db = database
-
     def _in_transaction(self) -> bool:
         return self._db.info.transaction_status in _OPEN
 
     def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
-        # The program that has lent the connection may have set other cursors and rows.
-        cursor: psycopg.RawCursor[tuple[Any, ...]] = self._psycopg.RawCursor(
-            self._db, row_factory=self._psycopg.rows.tuple_row
-        )
+        cursor: psycopg.RawCursor[tuple[Any, ...]] = self._psycopg.RawCursor(self._db)
         return cursor
 
     def _read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -371,14 +310,6 @@ class PostgresConnection:
         for row in rows:
             size.add(row)
         return _names(cursor), rows, max(cursor.rowcount, 0)
-
-    def _json_positions(self, sql: str) -> frozenset[int]:
-        """Returns the positions of the parameters for which the server expects JSON."""
-        server = self._db.pgconn
-        server.prepare(b"", sql.encode())
-        described = server.describe_prepared(b"")
-        types = map(described.param_type, range(described.nparams))
-        return frozenset(position for position, each in enumerate(types) if each in _JSON_TYPES)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -427,21 +358,13 @@ def _with_numbers(sql: str) -> str:
     return first + "".join(f"${number}{text}" for number, text in enumerate(others, start=1))
 
 
-def _adapted(values: list[object], json_positions: Callable[[], Collection[int]]) -> list[object]:
-    """Returns values as psycopg takes them: mappings as JSON, and lists where JSON is expected.
-
-    A list is an array for most columns, so the server is asked, but only if there is a list.
-    """
-    if not any(isinstance(value, dict | list | tuple) for value in values):
-        return values
+def _adapted(value: object) -> object:
+    """Returns a value as psycopg takes it: mappings as JSON, while lists are arrays."""
+    if not isinstance(value, dict):
+        return value
     from psycopg.types.json import Jsonb
 
-    lists = any(isinstance(value, list | tuple) for value in values)
-    as_json = json_positions() if lists else ()
-    return [
-        Jsonb(value) if isinstance(value, dict) or position in as_json else value
-        for position, value in enumerate(values)
-    ]
+    return Jsonb(value)
 
 
 def _names(cursor: psycopg.RawCursor[Any]) -> list[str]:

@@ -26,7 +26,6 @@ from signoff.contracts.guarded_db.ports import (
     ResultSize,
     Row,
     StatementResult,
-    given_back,
     result_too_large,
 )
 from signoff.contracts.guarded_db.verdict import (
@@ -66,7 +65,6 @@ Authorizer: TypeAlias = Callable[[int, str | None, str | None, str | None, str |
 _READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 _WRITES = {
     StatementKind.READ: frozenset[int](),
-    StatementKind.LOCK: frozenset[int](),
     # An INSERT with ON CONFLICT DO UPDATE is both.
     StatementKind.INSERT: frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}),
     StatementKind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
@@ -188,20 +186,18 @@ def functions_for(own: frozenset[str]) -> frozenset[str]:
 
 
 class SqliteConnection:
-    """One connection to a database file that exists, or one that the user has opened."""
+    """One connection to a database file that exists."""
 
     dialect: Dialect = "sqlite"
 
     def __init__(
         self,
-        database: Path | sqlite3.Connection,
+        path: Path,
         *,
         functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
-        give_back: Callable[[], Any] | None = None,
     ) -> None:
-        """`give_back` is called in the end with a connection of the user, which else is closed."""
         self._functions = functions_for(frozenset(name.lower() for name in functions))
         self._statement_seconds = statement_seconds
         self._deadline = 0.0
@@ -215,16 +211,9 @@ class SqliteConnection:
         self._numbers = count()
         self._authorizers: dict[tuple[StatementKind, str], tuple[str, Authorizer]] = {}
         """For each verdict, the beginning of its statements and what answers for them."""
-        self._borrowed: _Settings | None = None
-        self._give_back = give_back
-        if isinstance(database, sqlite3.Connection):
-            self._db, self._give_back = database, give_back or database.close
-            self._borrowed = _Settings.take(database)
-            self.path = _path_of(database)
-        else:
-            self.path = database
-            self._db = _open(database, patience)
-        self.label = str(self.path)
+        self.path = path
+        self.label = str(path)
+        self._db = _open(path, patience)
         try:
             self._set_up()
         except BaseException:
@@ -233,8 +222,6 @@ class SqliteConnection:
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; one that writes locks the database from the start."""
-        if self._borrowed is not None and self._give_back is None:
-            raise given_back()
         with translate_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             self._changes_when_sealed = None if write else self._db.total_changes
@@ -311,16 +298,8 @@ class SqliteConnection:
         return True
 
     def close(self) -> None:
-        """Closes the connection, or gives it back as it was."""
-        if self._borrowed is None:
-            self._db.close()
-        if self._borrowed is None or self._give_back is None:
-            return
-        give_back, self._give_back = self._give_back, None
-        with suppress(sqlite3.Error, StoreError):
-            self.rollback()
-            self._borrowed.restore(self._db)
-        give_back()
+        """Closes the connection."""
+        self._db.close()
 
     def _set_up(self) -> None:
         with translate_errors(self.path):
@@ -403,37 +382,6 @@ class SqliteConnection:
         return None
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """What a connection of the user was set to before signoff used it."""
-
-    isolation_level: Any
-    row_factory: Any
-    text_factory: Any
-    foreign_keys: int
-    longest: int
-
-    @classmethod
-    def take(cls, db: sqlite3.Connection) -> _Settings:
-        """Returns the settings of a connection, and sets it to Python's defaults."""
-        # Setting the isolation level would commit what is open.
-        db.rollback()
-        before = db.isolation_level, db.row_factory, db.text_factory
-        # The rows and texts of a program's own connection may be anything.
-        db.isolation_level, db.row_factory, db.text_factory = None, None, str
-        (foreign_keys,) = db.execute("PRAGMA foreign_keys").fetchone()
-        return cls(*before, foreign_keys, db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH))
-
-    def restore(self, db: sqlite3.Connection) -> None:
-        """Sets a connection back, without the guard."""
-        db.set_authorizer(None)
-        db.set_progress_handler(None, 0)
-        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.longest)
-        db.execute(f"PRAGMA foreign_keys = {self.foreign_keys}")
-        db.isolation_level, db.row_factory = self.isolation_level, self.row_factory
-        db.text_factory = self.text_factory
-
-
 def _allow(*_question: Any) -> int:
     return sqlite3.SQLITE_OK
 
@@ -448,11 +396,6 @@ def _open(path: Path, patience: float) -> sqlite3.Connection:
             check_same_thread=False,
             timeout=patience,
         )
-
-
-def _path_of(connection: sqlite3.Connection) -> Path:
-    found = connection.execute("PRAGMA database_list").fetchall()
-    return Path(found[0][2] or ":memory:")
 
 
 def _rows(cursor: sqlite3.Cursor) -> Iterator[Row]:

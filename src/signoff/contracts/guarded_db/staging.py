@@ -29,6 +29,7 @@ from signoff.core.errors import (
     WriteFailed,
 )
 from signoff.runtime.error_text import describe_error, lost_work, unmet
+from signoff.runtime.handlers import in_idle_thread
 
 # Read access to the database, and the postconditions of a step, which get nothing else.
 
@@ -120,7 +121,7 @@ def failures(
         finally:
             done.set()
 
-    threading.Thread(target=check_all, name="signoff-conditions", daemon=True).start()
+    in_idle_thread(check_all)
     if done.wait(seconds):
         if wrong:
             raise wrong[0]

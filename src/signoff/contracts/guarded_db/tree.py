@@ -16,7 +16,6 @@ from sqlglot.expressions import Expr as Expression
 
 from signoff.contracts.guarded_db.verdict import (
     ALLOWED,
-    LEAVE_SEQUENCES,
     OWN_TABLES,
     SEND_ONE_STATEMENT,
     USE_PLAIN_STATEMENT,
@@ -32,7 +31,7 @@ from signoff.contracts.guarded_db.verdict import (
 _PARTS: dict[type[Expression], frozenset[str]] = {
     exp.Select: frozenset(
         "with expressions distinct from laterals joins where group having windows order limit "
-        "offset kind locks".split()
+        "offset kind".split()
     ),
     exp.Insert: frozenset("with this expression conflict returning default alternative".split()),
     exp.Update: frozenset("with this expressions from where returning".split()),
@@ -47,7 +46,7 @@ Query Values Tuple Table TableAlias From Join Lateral Where Group GroupingSets C
 Order Ordered Limit LimitOptions Fetch Offset With CTE Identifier Alias Aliases Star Window
 WindowSpec WithinGroup Filter Distinct Collate DataType DataTypeParam Interval IntervalSpan Var
 Returning OnConflict Schema ColumnDef PropertyEQ JSONPath JSONPathPart JSONKeyValue Slice Bracket
-AtTimeZone HexString ByteString RawString National Escape TableSample CurrentDate Null Lock
+AtTimeZone HexString ByteString RawString National Escape TableSample CurrentDate Null
 """.split()
 )
 """The nodes of a tree that are allowed, besides values and operators."""
@@ -118,22 +117,8 @@ def collect_names(tree: Expression, called: frozenset[str]) -> Names:
         if column.table:
             found = values if column.table.lower() in not_rows else rows
             found.add(column.name)
-    named = (sequence_of(call) for call in tree.find_all(exp.Anonymous))
-    sequences = frozenset(name for name in named if name is not None)
     of_values = frozenset(values - {""})
-    return Names((called - tables) | parsed, frozenset(rows), of_values, tables, sequences)
-
-
-def sequence_of(call: exp.Func) -> str | None:
-    """Returns the sequence that a call of `nextval` names; empty if its text does not show which.
-
-    None means that it is another call.
-    """
-    if call.name.lower() != "nextval":
-        return None
-    named = call.expressions[0] if len(call.expressions) == 1 else None
-    named = named.this if isinstance(named, exp.Cast) else named
-    return str(named.this) if isinstance(named, exp.Literal) and named.is_string else ""
+    return Names((called - tables) | parsed, frozenset(rows), of_values, tables)
 
 
 def _tables(tree: Expression) -> Iterator[str]:
@@ -252,8 +237,7 @@ class StatementChecker:
             case exp.Delete():
                 return self._delete(tree)
             case exp.Query() | exp.Values():
-                locks = any(select.args.get("locks") for select in tree.find_all(exp.Select))
-                return Allowed(StatementKind.LOCK if locks else StatementKind.READ)
+                return Allowed(StatementKind.READ)
         raise _RefusedError(f"{tree.key.upper()} is refused", USE_PLAIN_STATEMENT)
 
     def _insert(self, tree: exp.Insert) -> Allowed:
@@ -321,8 +305,6 @@ class StatementChecker:
             self._check_table(node)
         elif isinstance(node, exp.Func):
             self._check_function(node)
-        elif isinstance(node, exp.Lock) and self._dialect == "sqlite":
-            raise _RefusedError("FOR UPDATE is refused", "leave it out; SQLite locks by itself")
         elif not isinstance(node, (exp.Condition, *_STRUCTURE)):
             raise _RefusedError(f"{_describe(node)} is refused", USE_PLAIN_STATEMENT)
 
@@ -338,10 +320,6 @@ class StatementChecker:
         called = _folded(f"{schema}.{name}" if schema else name)
         if self._dialect == "postgres":
             _refuse(refusal_of_size(node))
-        if name.lower() == "nextval" and not isinstance(node.root(), exp.Insert):
-            raise _RefusedError("nextval outside of an INSERT is refused", LEAVE_SEQUENCES)
-        if sequence_of(node) == "":
-            raise _RefusedError("nextval of a computed name is refused", LEAVE_SEQUENCES)
         if called in self._functions or (schema in ("", "pg_catalog") and self._computes(node)):
             return
         what = f"the function {called} is not on the list of functions without side effects"

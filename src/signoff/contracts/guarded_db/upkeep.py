@@ -28,8 +28,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from signoff.contracts.guarded_db.guard import lex
-from signoff.contracts.guarded_db.ports import Connection, transaction
-from signoff.contracts.guarded_db.sources import read_address
+from signoff.contracts.guarded_db.ports import Connection, read_address, transaction
 from signoff.contracts.guarded_db.sqlite import SqliteConnection
 from signoff.contracts.guarded_db.staging import runs_since
 from signoff.contracts.guarded_db.verdict import OWN_TABLES

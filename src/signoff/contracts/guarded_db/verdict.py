@@ -38,8 +38,6 @@ class StatementKind(StrEnum):
     """What an allowed statement does."""
 
     READ = "read"
-    LOCK = "lock"
-    """A SELECT ... FOR UPDATE or FOR SHARE: it changes nothing, but needs a writing transaction."""
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
@@ -57,8 +55,6 @@ class Names:
     """After any other expression, and a dot."""
     tables: frozenset[str] = frozenset()
     """Tables that are read or changed, without their schemas."""
-    sequences: frozenset[str] = frozenset()
-    """Sequences whose next number is taken, as the statement names them."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,6 @@ ALLOWED_FIRST_WORDS = frozenset({"select", "with", "values", "table", "insert", 
 
 USE_PLAIN_STATEMENT = "use a plain SELECT, INSERT, UPDATE or DELETE"
 USE_UPSERT = "use INSERT ... ON CONFLICT (...) DO UPDATE, which keeps the row"
-LEAVE_SEQUENCES = "let the column's default take the next number, and read it with RETURNING"
 SEND_ONE_STATEMENT = "send each statement on its own, so that each is checked on its own"
 
 _FIRST_WORDS_BY_ADVICE = {
@@ -180,7 +175,7 @@ jsonb_path_query_first jsonb_populate_record jsonb_pretty jsonb_set jsonb_set_la
 jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof justify_days justify_hours
 justify_interval lastval lcm length levenshtein localtime localtimestamp logical_and logical_or
 lower_inc make_date make_interval make_time make_timestamp make_timestamptz match_against md5
-nextval now num_nonnulls num_nulls numnode octet_length overlaps overlay pad parse_ident parse_json
+now num_nonnulls num_nulls numnode octet_length overlaps overlay pad parse_ident parse_json
 percentile_cont percentile_disc pg_typeof phraseto_tsquery plainto_tsquery quote_ident
 quote_literal quote_nullable range_agg range_merge regexp_count regexp_i_like regexp_instr
 regexp_like regexp_match regexp_matches regexp_replace regexp_split regexp_split_to_array

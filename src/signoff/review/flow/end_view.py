@@ -13,7 +13,6 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from signoff.core.amounts import count
-from signoff.core.effects import EffectKind
 from signoff.core.errors import UnsafePath
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import NOT_ENDED, Status
@@ -31,32 +30,29 @@ from signoff.documents.control_characters import escape_controls
 from signoff.notation import RunReport
 from signoff.review.flow.coverage import constraint_results, run_coverage
 from signoff.review.flow.state import (
+    LONGEST_FINDING,
     NOT_CONVERGING,
-    NOT_WRITTEN,
     STATUS,
     UNREVIEWED,
-    VERIFY,
     FlowState,
-    best_version,
     blocking_severities,
     critiques_in,
+    finding_details,
+    finding_line,
     findings_of,
     read,
-    score_of,
     shortened,
     without_findings,
 )
-from signoff.review.pure.artifact import ArtifactVersion, locate_finding
-from signoff.review.pure.critique import Critique, CritiqueIssue
-from signoff.review.pure.finding import Finding, blocking_first, describe_equal, group_equal
+from signoff.review.pure.artifact import UNNAMED, ArtifactVersion
+from signoff.review.pure.critique import Critique
+from signoff.review.pure.finding import Finding, blocking_first, group_equal
 from signoff.review.pure.history import describe_result, open_counts
 from signoff.review.pure.policy import for_judge
 from signoff.runtime.paths import check_path
 from signoff.runtime.project_files import written_note
 from signoff.store.run_layout import EndView
 
-LONGEST = 1_000
-"""Characters of a finding or a reason in `status.md`."""
 _YOU_DECIDE = "you decide whether it continues"
 
 
@@ -75,21 +71,14 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
         return None
     source = description.get("source") or {}
     output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
+    finished = state.status is Status.COMPLETED
     # Files are shown like the tree they are from. A single text has a place of its own, and an
     # earlier version beside it if the latest one is worse.
     if view.has_files:
-        finished = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
         return files_end(view, output.dir, description, state.items.values(), finished=finished)
-    if state.status is Status.COMPLETED:
+    if finished:
         return _finished(state, view, output)
     return _unfinished_end(state, view, output, blocking_severities(description))
-
-
-def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
-    """Returns the name of the latest version, where `output.filename` is an earlier one."""
-    stem, dot, suffix = output.filename.rpartition(".")
-    what = "latest" if reviewed else "unreviewed"
-    return f"{stem}_{what}.{suffix}" if dot else f"{suffix}_{what}"
 
 
 def _needs_result(state: RunState) -> bool:
@@ -99,12 +88,8 @@ def _needs_result(state: RunState) -> bool:
     if state.pending is not None:
         return state.pending.way == ROUNDS
     # The step asks before it ends, so the question is one of its effects.
-    return _asks(state, NOT_CONVERGING) or _asks(state, NOT_WRITTEN)
-
-
-def _asks(state: RunState, question: str) -> bool:
     effects = state.effects.get("", {})
-    return any(i.startswith(question) and not each.done for i, each in effects.items())
+    return any(i.startswith(NOT_CONVERGING) and not each.done for i, each in effects.items())
 
 
 def _finished(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
@@ -131,15 +116,15 @@ def _finished(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
         label="result",
         note="\n".join(note) if warnings else "",
         facts=facts,
-        files={guide: status, **_no_latest(output)},
+        files={guide: status, _latest_name(output): None},
         guide=guide,
     )
 
 
-def _no_latest(output: _OutputFiles) -> dict[str, None]:
-    """Removes what an earlier end of the same run may have left."""
-    names = (_latest_name(output, reviewed=reviewed) for reviewed in (True, False))
-    return {f"{output.dir}/{name}": None for name in names}
+def _latest_name(output: _OutputFiles) -> str:
+    """Returns the name of the latest version, where `output.filename` is an earlier one."""
+    stem, dot, suffix = output.filename.rpartition(".")
+    return f"{output.dir}/{stem}_latest.{suffix}" if dot else f"{output.dir}/{suffix}_latest"
 
 
 def _unfinished_end(
@@ -148,91 +133,59 @@ def _unfinished_end(
     path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     # A run without an approval hands over the best version that was reviewed and never just the
     # last one, which may be a fix that nobody has read.
-    best, critiques = _best(state, view), _unfinished(state)
+    critiques = _unfinished(state)
+    # A judge without any critique ranks a version, too.
+    best = view.best if view.best and view.best.get("read_against", 1) else None
     latest_reviewed = best is not None and _was_read(view)
     # Whatever is not the best version is shown beside it, because the user has paid for it.
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
-    name = _latest_name(output, reviewed=latest_reviewed)
-    latest = {f"{output.dir}/{name}": newer} if newer is not None else {}
+    latest = _latest_name(output)
+    name = latest.rpartition("/")[2]
     unread = "not fully reviewed" if critiques else "not reviewed"
-    what = _compared(view, best) if best and latest_reviewed else unread
+    # An earlier version is better: it has fewer findings, or was read against more constraints.
+    what = "reviewed, too" if latest_reviewed else unread
     why = _why(state).rstrip(".")
     result = describe_result(view, completed=False)
     lines = [_heading(result), "", f"{why[:1].upper()}{why[1:]}.", ""]
     if best:
-        version = f"(round {best['round']}; open: {_format_score(best['score'])})"
-        note = f"{result}: best reviewed version {version}"
-        lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
+        about = f"(round {best['round']}; open: {_format_score(best['score'])})"
+        note = f"{result}: best reviewed version {about}"
+        lines.append(f"`{output.filename}` is the best version that was reviewed {about}.")
     else:
         note = f"{result}: latest draft, {unread}"
         lines.append(f"`{output.filename}` was {unread}.")
     if newer is not None:
         lines.append(f"`{name}` is the latest version, which was {what}.")
     if findings := findings_of(best, view.ledger, block_on):
-        lines += ["", "## Remaining work", "", *map(_finding_line, group_equal(findings))]
-    unfinished_text = output.filename if newer is None else name
-    lines += _unfinished_section(state, critiques, unfinished_text, block_on)
-    facts = _unfinished_facts(state, view, best, critiques)
-    return EndView(
-        path,
-        passed=False,
-        label="best so far" if best else "latest draft",
-        note="\n".join(
-            [note, *_unfinished_note(state, critiques, block_on), *_unchecked_note(state)]
-        ),
-        latest=next(iter(latest), ""),
-        latest_label=f"latest version, {what}",
-        latest_reviewed=latest_reviewed,
-        facts=facts,
-        files={path: text, **_no_latest(output), **latest, status: _status_text(lines, view)},
-        guide=status,
-    )
-
-
-def _unfinished_facts(
-    state: RunState,
-    view: FlowState,
-    best: Mapping[str, Any] | None,
-    critiques: Sequence[Critique],
-) -> dict[str, Any]:
-    """Returns what programs get about an end without a result."""
+        version = ArtifactVersion({UNNAMED: text})
+        lines += ["", "## Remaining work", "", *_listed(version, findings)]
+    unfinished = list(_unfinished_note(state, critiques))
+    lines += [f"\n{each[:1].upper()}{each[1:]}." for each in unfinished]
     facts = {
         "reviewed": best is not None,
         "round": best["round"] if best else None,
         "open": _open_counts(best["score"]) if best else None,
         "unfinished": [critique.to_json() for critique in critiques],
-        "unchecked": _unchecked(state),
     }
-    is_newer = best is not None and view.artifact != best["artifact"]
-    if is_newer and _was_read(view):
-        facts["latest_open"] = open_counts(view.ledger.open())
-    return facts
-
-
-def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
-    """Returns the best version that a critic has read.
-
-    The steps rank a version when it is judged. A run may end before that, with critiques that
-    were paid for.
-    """
-    best = best_version(view, state.iteration) if _was_read(view) else view.best
-    # A judge without any critique ranks a version, too.
-    return best if best and best.get("read_against", 1) else None
+    return EndView(
+        path,
+        passed=False,
+        label="best so far" if best else "latest draft",
+        note="\n".join([note, *unfinished]),
+        latest=latest if newer is not None else "",
+        latest_label=f"latest version, {what}",
+        latest_reviewed=latest_reviewed,
+        facts=facts,
+        files={path: text, latest: newer, status: _status_text(lines, view)},
+        guide=status,
+    )
 
 
 def _was_read(view: FlowState) -> bool:
     """Tells whether critics have read the latest version."""
     last = view.raw.get("read") or {}
     return any(view.critiques_by_step.values()) and last.get("artifact") == view.current
-
-
-def _compared(view: FlowState, best: Mapping[str, Any]) -> str:
-    """Says why a version that was reviewed is not the best one."""
-    score = score_of(view.ledger.open())
-    worse = score > list(best["score"])
-    how = "and found worse" if worse else "against fewer constraints"
-    return f"reviewed {how} (open: {_format_score(score)})"
 
 
 def _why(state: RunState) -> str:
@@ -249,7 +202,7 @@ def _why(state: RunState) -> str:
             failed = state.status is Status.FAILED
             words = state.status.value.replace("_", " ")
             how, why = describe_stop(f"failed in step {state.step!r}" if failed else words, reason)
-    return f"{how}: {shortened(why, LONGEST)}" if why else how
+    return f"{how}: {shortened(why, LONGEST_FINDING)}" if why else how
 
 
 def _status_text(lines: Sequence[str], view: FlowState) -> str:
@@ -264,21 +217,12 @@ def _status_text(lines: Sequence[str], view: FlowState) -> str:
     return escape_controls("\n".join([*lines, *section])) + "\n"
 
 
-def _finding_line(group: Sequence[Finding]) -> str:
-    finding = group[0]
-    doubt = ", unverified" if finding.unverified else ""
-    quote = "" if finding.omission else finding.quote
-    name = f"{finding.id} ({finding.constraint}{doubt})"
-    entry = _entry(finding, name, quote, finding.suggested_fix)
-    return f"{entry}\n  - {describe_equal(group)}" if len(group) > 1 else entry
-
-
-def _entry(claim: Finding | CritiqueIssue, name: str, quote: str, fix: str) -> str:
-    """Returns a claim for a list, with what is needed to fix it by hand."""
-    # It repeats text of models, which must not be able to add headings to this file.
-    line = f"- [{claim.severity}] {name}: {shortened(claim.finding, LONGEST)}"
-    details = claim_details(quote, claim.location, fix, LONGEST)
-    return "\n".join([line, *(f"  - {each}" for each in details)])
+def _listed(version: ArtifactVersion, findings: Iterable[Finding]) -> Iterator[str]:
+    """Yields findings as a list in Markdown, with what is needed to fix them by hand."""
+    for group in group_equal(findings):
+        # It repeats text of models, which must not be able to add headings to this file.
+        yield f"- {finding_line(version, group[0])}"
+        yield from (f"  - {each}" for each in finding_details(group))
 
 
 def _unfinished(state: RunState) -> list[Critique]:
@@ -291,59 +235,13 @@ def _unfinished(state: RunState) -> list[Critique]:
     return for_judge(read([each for item in state.items.values() for each in critiques_in(item)]))
 
 
-def _unfinished_section(
-    state: RunState, critiques: Sequence[Critique], name: str, block_on: Collection[Severity]
-) -> Iterator[str]:
+def _unfinished_note(state: RunState, critiques: Sequence[Critique]) -> Iterator[str]:
+    """Yields what the review had found that the end of the run has cut off, and where it is."""
     if critiques:
-        how = f"Step {state.step!r} did not finish. It had these critiques of `{name}`:"
-        yield from ("", "## Unfinished review", "", how, "")
-    for critique in critiques:
-        who = f"{critique.constraint_id}, reviewed by {critique.reviewer}"
-        if not critique.issues:
-            yield f"- {who}: {critique.overall}"
-        for issue, *equal in group_equal(sorted(critique.issues, key=blocking_first(block_on))):
-            quote = "" if issue.omission else issue.evidence
-            more = f" and {len(equal):,} equal ones" if equal else ""
-            yield _entry(issue, f"{issue.id}{more} ({who})", quote, issue.suggested_fix or "")
-
-
-def _unfinished_note(
-    state: RunState, critiques: Sequence[Critique], block_on: Collection[Severity]
-) -> Iterator[str]:
-    """Yields the same for the terminal, in short."""
-    if not critiques:
-        return
-    issues = [(critique, issue) for critique in critiques for issue in critique.issues]
-    found = f"{count(len(critiques), 'critique')} with {count(len(issues), 'issue')}"
-    yield f"step {state.step!r} did not finish; it had {found}{':' if issues else ''}"
-    in_order = blocking_first(block_on)
-    for critique, issue in sorted(issues, key=lambda pair: in_order(pair[1]))[:MOST_FINDINGS]:
-        text = shortened(issue.finding, LONGEST_FINDING)
-        yield f"  [{issue.severity}] {issue.id} {critique.constraint_id}: {text}"
-    if len(issues) > MOST_FINDINGS:
-        yield f"  ... and {len(issues) - MOST_FINDINGS} more, in {STATUS}"
-
-
-def _unchecked(state: RunState) -> list[dict[str, str]]:
-    """Returns who had answered in a review that the end of the run has cut off before its checks.
-
-    Such an answer may have to be sent back, or its findings confirmed. Its text is in a file.
-    """
-    answered = {
-        (identity.removeprefix(f"{scope}/").partition("#")[0], record.agent): None
-        for scope, effects in state.effects.items()
-        if scope and scope not in state.items
-        for identity, record in effects.items()
-        if record.kind is EffectKind.ASK and record.done and record.error is None
-    }
-    return [{"constraint_id": i, "reviewer": agent} for i, agent in answered if i != VERIFY]
-
-
-def _unchecked_note(state: RunState) -> Iterator[str]:
-    if answers := _unchecked(state):
-        who = ", ".join(f"{each['constraint_id']} by {each['reviewer']}" for each in answers)
+        issues = count(sum(len(critique.issues) for critique in critiques), "issue")
+        found = f"{count(len(critiques), 'critique')} with {issues}"
         where = f"iterations/{state.iteration}/critiques"
-        yield f"step {state.step!r} had answers that were not checked yet: {who} (in {where})"
+        yield f"step {state.step!r} did not finish; it had {found}, in `{where}`"
 
 
 def _open_counts(score: Sequence[int]) -> dict[str, int]:
@@ -381,8 +279,7 @@ def files_end(
     if note:
         lines += ["", "## Files of the project", "", f"{note}."]
     if findings:
-        entries = (_line(version, group) for group in group_equal(findings))
-        lines += ["", "## Open findings", "", *entries]
+        lines += ["", "## Open findings", "", *_listed(version, findings)]
     if unread := list(coverage.lines(len(view.files) + len(coverage.left_out))):
         lines += ["", "## Not read", "", *(f"- {line}" for line in unread)]
     changed = _changes_files(description)
@@ -428,14 +325,6 @@ def _changes_files(description: Mapping[str, Any]) -> bool:
     return any(step.get("step") == "refine" for step in flow.get("workflow", ()))
 
 
-def _line(version: ArtifactVersion, group: Sequence[Finding]) -> str:
-    finding = group[0]
-    where = locate_finding(version, finding) or finding.path
-    text = " ".join(finding.finding.split())
-    line = f"- `{where}` [{finding.severity.value}] {finding.constraint}: {text} ({finding.id})"
-    return f"{line}\n  {describe_equal(group)}" if len(group) > 1 else line
-
-
 MOST_FINDINGS = 12
 """Entries of open findings that are listed, what blocks first; the others are only counted."""
 
@@ -445,7 +334,7 @@ MOST_WARNINGS = 8
 LONGEST_WARNING = 160
 """Characters of a warning in the list."""
 
-LONGEST_FINDING = 100
+LONGEST_IN_LIST = 100
 """Characters of a finding in the list."""
 
 
@@ -500,25 +389,9 @@ def _finding_lines(title: str, view: FlowState, findings: list[Finding]) -> list
     return [*lines, f"  ... and {left:,} more"] if left else lines
 
 
-def claim_details(quote: str, location: str, fix: str, longest: int) -> list[str]:
-    """Returns what is needed to fix something by hand: the passage and the suggested fix."""
-    details = {"quote": quote, "at": location, "suggested fix": fix}
-    return [f"{name}: {shortened(text, longest)}" for name, text in details.items() if text]
-
-
 def _listed_finding(view: FlowState, group: Sequence[Finding]) -> str:
-    finding = group[0]
-    where = finding.location
-    if finding.path:
-        # In a critic's own words, a place in a file may be only `line 2`, without the file.
-        found = locate_finding(view.content, finding)
-        where = f"{finding.path}:{found.line}" if found is not None else finding.path
-    text = shortened(finding.finding, LONGEST_FINDING)
-    doubt = " (unverified)" if finding.unverified else ""
-    quote = "none, something is missing" if finding.omission else finding.quote
-    details = claim_details(quote, where, finding.suggested_fix, LONGEST_FINDING)
-    line = f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
-    details += [describe_equal(group)] if len(group) > 1 else []
+    details = finding_details(group, LONGEST_IN_LIST)
+    line = f"  {finding_line(view.content, group[0], LONGEST_IN_LIST)}"
     return "\n".join([line, *(f"    {each}" for each in details)])
 
 

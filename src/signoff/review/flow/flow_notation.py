@@ -66,7 +66,6 @@ NOTATION = Notation(
         ),
         NotationOption("fixer", "--fixer", "The agent that fixes; by default the one above."),
     ),
-    definition_files=("goal.yaml", "constraints"),
     schemas="signoff.review.flow:schemas",
     templates="signoff.review.pure.prompts:write_templates",
     presets=(

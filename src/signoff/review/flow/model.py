@@ -9,7 +9,7 @@ run under way look changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, GetJsonSchemaHandler, Strict, field_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import Field, Strict, field_validator
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
@@ -91,13 +91,6 @@ Mode = Annotated[
 ]
 ModelName = Annotated[Word | None, Field(description="a model's name")]
 
-PURPOSE: Mapping[StepKind, str] = {
-    StepKind.GENERATE: "Writes the artifact",
-    StepKind.CRITIQUE: "Reviews the artifact against constraints",
-    StepKind.ADJUDICATE: "Decides about the findings",
-    StepKind.REFINE: "Fixes the artifact",
-    StepKind.SIGN_OFF: "Has a human approve the artifact",
-}
 _COMMON = ("step", "name", "agent", "model", "timeout")
 _OWN: Mapping[StepKind, tuple[str, ...]] = {
     StepKind.GENERATE: ("prompt",),
@@ -174,7 +167,7 @@ class WorkflowStep(FlowSection):
     """What counts if no human signs off in time; needed with a deadline."""
     presence: bool = False
     """Whether the approval needs the signature of a passkey."""
-    id: str = ""
+    id: SkipJsonSchema[str] = ""
     """The step's id in the graph, set by `with_ids`; no key of files."""
 
     from_dict: ClassVar[Callable[[Mapping[str, Any]], WorkflowStep]]
@@ -185,30 +178,6 @@ class WorkflowStep(FlowSection):
         if self.constraints is None:
             return True
         return any(fnmatchcase(constraint.id, pattern) for pattern in self.constraints)
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Describes each kind by itself, so that an editor marks a key of another kind."""
-        reference = super().__get_pydantic_json_schema__(schema, handler)
-        whole = handler.resolve_ref_schema(reference)
-        kinds = [_schema_of(kind, whole["properties"]) for kind in StepKind]
-        whole.clear()
-        whole["oneOf"] = kinds
-        return reference
-
-
-def _schema_of(kind: StepKind, properties: Mapping[str, Any]) -> dict[str, Any]:
-    constant = {"const": kind.value, "type": "string"}
-    step = {**constant, "title": PURPOSE[kind], "description": kind.value}
-    return {
-        "type": "object",
-        "description": f"{PURPOSE[kind]}.",
-        "additionalProperties": False,
-        "properties": {**{key: properties[key] for key in keys_of(kind)}, "step": step},
-        "required": ["step"],
-    }
 
 
 def with_ids(steps: Iterable[WorkflowStep]) -> tuple[WorkflowStep, ...]:
@@ -670,28 +639,24 @@ def select_reviewers(
     default_agents: Sequence[str],
 ) -> tuple[tuple[str, ...], str]:
     """Returns the agents that review a constraint, and the rule that named them."""
+    rules = [rule for rule in routing.rules if fnmatchcase(constraint.id, rule.match)]
+    routes = [
+        route
+        for route in routing.priority_routing
+        if route.range[0] <= constraint.priority <= route.range[1]
+    ]
     # The first level that names anybody decides alone. Mixing levels would make it impossible to
     # say in one sentence why an agent reviews a constraint.
-    levels = _levels(step_agent, constraint, routing, default_agents)
+    levels: list[tuple[Sequence[str], str]] = [
+        ((step_agent,) if step_agent else (), "the step's agent"),
+        (constraint.agents or (), "the constraint's own agents"),
+        *((rule.agents, f"the routing rule {rule.match!r}") for rule in rules[:1]),
+        *(
+            (each.agents, "the routing of priorities {} to {}".format(*each.range))
+            for each in routes[:1]
+        ),
+        (routing.default_agents, "default_agents of the routing"),
+        (default_agents, "the default agent"),
+    ]
     agents, rule = next(((agents, rule) for agents, rule in levels if agents), ((), NO_AGENT))
     return tuple(dict.fromkeys(agents)), rule
-
-
-def _levels(
-    step_agent: str | None,
-    constraint: Constraint,
-    routing: RoutingConfig,
-    default_agents: Sequence[str],
-) -> Iterator[tuple[Iterable[str], str]]:
-    """Yields the agents that each level names, the strongest first; empty if it names none."""
-    yield (step_agent,) if step_agent else (), "the step's agent"
-    yield constraint.agents or (), "the constraint's own agents"
-    for rule in routing.rules:
-        if fnmatchcase(constraint.id, rule.match):
-            yield rule.agents, f"the routing rule {rule.match!r}"
-    for route in routing.priority_routing:
-        low, high = route.range
-        if low <= constraint.priority <= high:
-            yield route.agents, f"the routing of priorities {low} to {high}"
-    yield routing.default_agents, "default_agents of the routing"
-    yield default_agents, "the default agent"

@@ -1,26 +1,21 @@
 """What a run of a flow would do: the calls of each step, and how many a run makes at most.
 
-Nothing is started. Sources and the files of a review are read, so the sizes of prompts are those of
-the first round; the output of scripts and a text that is still to be written are not included.
+Nothing is started. The files of a review are read, because they decide how many calls there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import Any
 
 from signoff.core.amounts import count
-from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.notation import AgentJob, Ask, DryRunPlan
-from signoff.review.flow.model import POLICY_JUDGE, Flow, StepKind, VerifyConfig, WorkflowStep
+from signoff.review.flow.model import POLICY_JUDGE, Flow, StepKind, WorkflowStep
 from signoff.review.flow.state import FILE_WARNINGS, PREPARED, FlowState
-from signoff.review.flow.steps.critic import PATHS, review_prompt
 from signoff.review.flow.steps.critique import Reading
 from signoff.review.flow.steps.handler import FlowHandler
-from signoff.review.flow.steps.material import material_text, read_material
 
 JOBS = {
     StepKind.GENERATE: AgentJob.WRITE,
@@ -35,7 +30,7 @@ SETTINGS = {
     StepKind.REFINE: ("mode", "loop_to"),
 }
 """The keys of each kind of step that a plan shows."""
-COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
+COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "WHAT")
 
 
 @dataclass(frozen=True)
@@ -45,21 +40,12 @@ class PlannedCall:
     agent: str
     decided_by: str
     """The rule that selected the agent."""
-    prompt: Callable[[], ProductPrompt]
-    """Builds the prompt of the first round."""
     constraint: str | None = None
-
-    @cached_property
-    def prompt_chars(self) -> int:
-        """The size of the prompt in the first round; computed only for plans that are shown."""
-        prompt = self.prompt()
-        return len(prompt) + len(prompt.system or "")
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         constraint = {"constraint": self.constraint} if self.constraint else {}
-        call = {"agent": self.agent, "decided_by": self.decided_by}
-        return {**constraint, **call, "prompt_chars": self.prompt_chars}
+        return {**constraint, "agent": self.agent, "decided_by": self.decided_by}
 
 
 @dataclass(frozen=True)
@@ -90,6 +76,21 @@ class PlannedStep:
             shown["constraints"] = list(dict.fromkeys(call.constraint for call in self.calls))
         return shown
 
+    @property
+    def notes(self) -> list[str]:
+        """Who reviews or fixes, and which rule says so."""
+        if self.step.step is StepKind.REFINE:
+            calls = self.calls[:1]
+            return [f"{self.step.id}: {each.agent} fixes ({each.decided_by})" for each in calls]
+        constraints: dict[tuple[str, str], dict[str, None]] = {}
+        for call in self.calls:
+            if call.constraint:
+                constraints.setdefault((call.agent, call.decided_by), {})[call.constraint] = None
+        return [
+            f"{self.step.id}: {agent} reviews {', '.join(names)} ({rule})"
+            for (agent, rule), names in constraints.items()
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         return {
@@ -109,158 +110,84 @@ class PlannedStep:
         step = self.step
         agents = ", ".join(self.agents) or step.agent or "-"
         calls = f"{len(self.calls)} (+{self.retries})" if self.retries else str(len(self.calls))
-        sizes = sorted({call.prompt_chars for call in self.calls})
-        span = "-".join(f"{size:,}" for size in (*sizes[:1], *sizes[1:][-1:])) or "-"
         what = "; ".join(
             f"{name} {', '.join(value) if isinstance(value, list) else value}"
             for name, value in self.settings.items()
             if value
         )
-        return step.id, step.step.value, agents, step.model or "-", calls, span, what
-
-
-@dataclass(frozen=True)
-class FlowPlan:
-    """The whole plan, for humans and for programs."""
-
-    steps: tuple[PlannedStep, ...]
-    rounds: int
-    warnings: tuple[str, ...] = ()
-    """About the files that were read; a run that starts has them in its log."""
-    flow_warnings: tuple[str, ...] = ()
-    """Only for programs, since every start of a run prints them anyway."""
-    verify: VerifyConfig | None = None
-
-    @property
-    def rows(self) -> list[tuple[object, ...]]:
-        """The steps as a table."""
-        return [each.row for each in self.steps]
-
-    @property
-    def notes(self) -> list[str]:
-        """What the table does not show."""
-        calls = self.calls
-        bound = f"at most {count(calls['at_most'], 'call')}: {calls['per_round']} a round"
-        more = f"and up to {calls['again_at_most']} more if answers have to be corrected"
-        return [
-            *self._reviewers(),
-            *self._fixers(),
-            f"{bound}, {count(self.rounds, 'round')}",
-            f"{more}; transient errors are retried",
-            *self._confirmations(),
-            f"prompts in characters, first round{self._without_artifact}",
-        ]
-
-    @property
-    def _without_artifact(self) -> str:
-        """What the sizes leave out: a text that is not written yet."""
-        kinds = {each.step.step for each in self.steps}
-        return ", without the artifact" if StepKind.GENERATE in kinds else ""
-
-    def _confirmations(self) -> Iterator[str]:
-        if self.verify is not None:
-            which = f"each finding that is {self.verify.min_severity.value} or worse"
-            yield f"and one call of {self.verify.agent} for {which} (verify)"
-
-    @property
-    def asks(self) -> list[Ask]:
-        """The agents that a run asks, and for what."""
-        confirming = (
-            [Ask(self.verify.agent, None, AgentJob.JUDGE)] if self.verify is not None else []
-        )
-        asked = (
-            Ask(agent, each.step.model, JOBS[each.step.step])
-            for each in self.steps
-            for agent in each.agents
-        )
-        return [*asked, *confirming]
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The plan as plain values."""
-        steps = [each.to_json() for each in self.steps]
-        return {
-            "plan": steps,
-            "calls": self.calls,
-            "warnings": [*self.flow_warnings, *self.warnings],
-        }
-
-    @property
-    def calls(self) -> dict[str, int]:
-        """How many calls a run makes at most; corrections are counted separately."""
-        per_round = sum(len(each.calls) for each in self.steps)
-        return {
-            "per_round": per_round,
-            "rounds": self.rounds,
-            "at_most": per_round * self.rounds,
-            "again_at_most": sum(each.retries for each in self.steps) * self.rounds,
-        }
-
-    def _reviewers(self) -> Iterator[str]:
-        for each in self.steps:
-            constraints: dict[tuple[str, str], list[str]] = {}
-            for call in each.calls:
-                if call.constraint:
-                    reviewer = call.agent, call.decided_by
-                    constraints.setdefault(reviewer, []).append(call.constraint)
-            for (agent, rule), ids in constraints.items():
-                names = ", ".join(dict.fromkeys(ids))
-                yield f"{each.step.id}: {agent} reviews {names} ({rule})"
-
-    def _fixers(self) -> Iterator[str]:
-        for each in self.steps:
-            if each.step.step is StepKind.REFINE and each.calls:
-                call = each.calls[0]
-                yield f"{each.step.id}: {call.agent} fixes ({call.decided_by})"
-
-    def chosen(self, agent: str) -> str:
-        """Returns the steps that ask an agent, and what chose it: `fix: auto (...)`."""
-        asking = [each for each in self.steps if agent in each.agents]
-        if not asking:
-            return agent
-        rules = (c.decided_by for each in asking for c in each.calls if c.agent == agent)
-        steps = ", ".join(each.step.id for each in asking)
-        return f"{steps}: {agent} ({', '.join(dict.fromkeys(rules))})"
-
-    def only_fixes(self, agent: str) -> bool:
-        """Whether an agent is asked for nothing but fixes."""
-        kinds = {each.step.step for each in self.steps if agent in each.agents}
-        return kinds == {StepKind.REFINE}
+        return step.id, step.step.value, agents, step.model or "-", calls, what
 
 
 def dry_run(workflow: Workflow) -> DryRunPlan:
     """Returns the same as `run --dry-run` shows it."""
-    planned = plan(workflow)
-    return DryRunPlan(COLUMNS, planned.rows, planned.notes, planned.facts, planned.warnings)
-
-
-def plan(workflow: Workflow) -> FlowPlan:
-    """Returns what a run of a compiled flow would do."""
-    # A compiled flow keeps no reference to its flow except in its handlers.
-    handlers = [step.handler for step in workflow.steps.values()]
-    flow: Flow = handlers[0].flow  # type: ignore[union-attr]  # every step of a flow has one
-    # The material is read for real: its size is most of what a prompt costs, and a plan without it
-    # would promise too little.
-    sources = {
-        name: material_text(read_material(flow, block, run="NAME"))
-        for name, block in flow.sources.items()
+    config, files = _flow(workflow).config, _files(workflow)
+    steps, warnings = planned_steps(workflow, files), files.get(FILE_WARNINGS, ())
+    calls = _bounds(steps, config.max_iterations)
+    facts = {
+        "plan": [each.to_json() for each in steps],
+        "calls": calls,
+        # Every start of a run prints those of the flow anyway, but programs do not see them.
+        "warnings": [*workflow.warnings, *warnings],
     }
-    files = workflow.prepare({}) if workflow.prepare is not None else {}
-    state = FlowState(
-        {"sources": sources, **{name: files[name] for name in PREPARED if name in files}}
-    )
-    steps = tuple(
-        PlannedStep(step, tuple(_calls(workflow.steps[step.id].handler, state)))  # type: ignore[arg-type]  # as above
-        for step in flow.config.workflow
-    )
-    config = flow.config
-    warnings = tuple(files.get(FILE_WARNINGS, ()))
-    return FlowPlan(steps, config.max_iterations, warnings, workflow.warnings, config.verify)
+    rounds = count(config.max_iterations, "round")
+    bound = f"at most {count(calls['at_most'], 'call')}: {calls['per_round']} a round, {rounds}"
+    more = f"and up to {calls['again_at_most']} more if answers have to be corrected"
+    notes = [
+        *(note for each in steps for note in each.notes),
+        bound,
+        f"{more}; transient errors are retried",
+    ]
+    if config.verify is not None:
+        which = f"each finding that is {config.verify.min_severity.value} or worse"
+        notes.append(f"and one call of {config.verify.agent} for {which} (verify)")
+    return DryRunPlan(COLUMNS, [each.row for each in steps], notes, facts, warnings)
 
 
 def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
     """Returns the agents that a run asks, and for what."""
-    return plan(workflow).asks
+    verify = _flow(workflow).config.verify
+    asked = [
+        Ask(agent, each.step.model, JOBS[each.step.step])
+        for each in planned_steps(workflow, _files(workflow))
+        for agent in each.agents
+    ]
+    return [*asked, *([Ask(verify.agent, None, AgentJob.JUDGE)] if verify is not None else [])]
+
+
+def call_bounds(workflow: Workflow) -> dict[str, int]:
+    """Returns how many calls a run makes at most; corrections are counted separately."""
+    steps = planned_steps(workflow, _files(workflow))
+    return _bounds(steps, _flow(workflow).config.max_iterations)
+
+
+def planned_steps(workflow: Workflow, files: Mapping[str, Any]) -> list[PlannedStep]:
+    """Returns what the steps of a compiled flow would do in the first round."""
+    state = FlowState({name: files[name] for name in PREPARED if name in files})
+    return [
+        PlannedStep(step, tuple(_calls(workflow.steps[step.id].handler, state)))  # type: ignore[arg-type]  # as below
+        for step in _flow(workflow).config.workflow
+    ]
+
+
+def _flow(workflow: Workflow) -> Flow:
+    # A compiled flow keeps no reference to its flow except in its handlers.
+    handlers = [step.handler for step in workflow.steps.values()]
+    flow: Flow = handlers[0].flow  # type: ignore[union-attr]  # every step of a flow has one
+    return flow
+
+
+def _files(workflow: Workflow) -> Mapping[str, Any]:
+    return workflow.prepare({}) if workflow.prepare is not None else {}
+
+
+def _bounds(steps: Sequence[PlannedStep], rounds: int) -> dict[str, int]:
+    per_round = sum(len(each.calls) for each in steps)
+    return {
+        "per_round": per_round,
+        "rounds": rounds,
+        "at_most": per_round * rounds,
+        "again_at_most": sum(each.retries for each in steps) * rounds,
+    }
 
 
 def _calls(handler: FlowHandler, state: FlowState) -> Iterator[PlannedCall]:
@@ -269,13 +196,11 @@ def _calls(handler: FlowHandler, state: FlowState) -> Iterator[PlannedCall]:
         for item in (item for group in Reading(flow, step, state).items() for item in group):
             constraint, agent = flow.by_id[item["constraint"]], item["agent"]
             _agents, rule = flow.routing(step, constraint)
-            paths = item.get(PATHS, ())
-            prompt = partial(review_prompt, flow, state, agent, [(constraint, "")], paths)
-            yield PlannedCall(agent, rule, prompt, constraint.id)
+            yield PlannedCall(agent, rule, constraint.id)
     elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         # The user may wonder why an agent is asked at all, most of all if it costs money.
         rule = "the step's agent" if step.agent else "the default agent"
-        call = PlannedCall(flow.agent(step), rule, partial(handler.planned_prompt, state))
+        call = PlannedCall(flow.agent(step), rule)
         # Files are fixed one by one, and all of them may have findings.
         by_file = step.step is StepKind.REFINE and state.has_files
         yield from (call for _ in (state.files if by_file else [""]))

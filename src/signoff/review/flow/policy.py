@@ -9,24 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.errors import UnknownName, UsageError
+from signoff.core.errors import UsageError
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus
-from signoff.review.flow.constraint_file import constraint_from_dict
 from signoff.review.flow.model import POLICY_JUDGE, GenflowConfig, WorkflowStep, config_from_json
 from signoff.review.flow.reading import read_policy
+from signoff.review.flow.sections import constraint_from_dict
 from signoff.review.flow.state import get_critiques_for_scope, read
 from signoff.review.pure.constraint import Constraint, Level, ResolvedBehavior
 from signoff.review.pure.critique import Adjudication, Critique, Verdict
 from signoff.review.pure.finding import Finding
-from signoff.review.pure.findings import Ledger
 from signoff.review.pure.policy import check_verdict, policy_judge
 from signoff.review.pure.record import Record
-
-SHORTEST_PREFIX = 4
-"""Characters of a finding's id that are enough to name it."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,6 @@ class ReviewedRun:
     history: tuple[RecordedVisit, ...]
     """Every finished visit of a step."""
 
-    @property
-    def findings(self) -> Mapping[str, Finding]:
-        """Every finding of the run by id, in the order of discovery."""
-        state = self.history[-1].after if self.history else {}
-        return Ledger.from_json(state.get("findings")).findings
-
 
 def reviewed_run(name: str, description: str, events: Iterable[ev.Event]) -> ReviewedRun:
     """Returns a run from its stored definition and events; raises `UsageError` for other runs."""
@@ -90,9 +80,8 @@ def reviewed_run(name: str, description: str, events: Iterable[ev.Event]) -> Rev
     )
 
 
-def explain(run: ReviewedRun, name: str) -> Explanation:
+def explain(run: ReviewedRun, finding: Finding) -> Explanation:
     """Returns which level set the behavior of a finding, and what a judge decided about it."""
-    finding = _finding(run.findings, run.history, name)
     constraint = run.constraints.get(finding.constraint, Constraint(finding.constraint))
     return Explanation(
         run=run.name,
@@ -107,34 +96,6 @@ def explain(run: ReviewedRun, name: str) -> Explanation:
 def replay(run: ReviewedRun, policy: Path) -> Replay:
     """Recomputes the decisions of a run under the policy in a file; no agent is asked."""
     return recompute(list(run.history), read_policy(policy, run.config), run.constraints)
-
-
-def _finding(known: Mapping[str, Finding], history: Sequence[RecordedVisit], name: str) -> Finding:
-    """Returns a finding by its id, by the id of one of its issues, or by a prefix of its id."""
-    if name in known:
-        return known[name]
-    # People paste what they see: the id of a finding, the beginning of it, or the name that a
-    # critic gave its issue.
-    matches = [each for each in _findings_of_issue(history, name) if each in known]
-    if not matches and len(name) >= SHORTEST_PREFIX:
-        matches = [each for each in known if each.startswith(name)]
-    if not matches:
-        raise UnknownName("finding", name, known)
-    if len(matches) > 1:
-        raise UsageError(f"{name!r} matches several findings: {', '.join(matches)}")
-    return known[matches[0]]
-
-
-def _findings_of_issue(history: Sequence[RecordedVisit], issue: str) -> list[str]:
-    """Returns the findings that an issue's id belongs to, in the latest round that has it."""
-    latest, findings = 0, dict[str, None]()
-    for visit in history:
-        for critique in (visit.after.get("critiques_by_step") or {}).get(visit.step, ()):
-            ids = [each.get("finding_id", "") for each in critique["issues"] if each["id"] == issue]
-            if ids and critique["round"] > latest:
-                latest, findings = critique["round"], {}
-            findings.update(dict.fromkeys(ids))
-    return list(findings)
 
 
 def _decision(history: Sequence[RecordedVisit], finding: str) -> Mapping[str, Any] | None:
@@ -183,11 +144,8 @@ class ReplayedIssue(Record):
     was: str
     now: IssueBehavior
     decided_by: Level
-
-    @property
-    def changed(self) -> bool:
-        """Whether the other policy gives it another behavior."""
-        return self.was != self.now
+    changed: bool
+    """Whether the other policy gives it another behavior."""
 
     @property
     def diverges(self) -> bool:
@@ -206,11 +164,8 @@ class ReplayedVerdict(Record):
     now: Verdict
     blocking: tuple[str, ...]
     """The findings that block under the other policy."""
-
-    @property
-    def changed(self) -> bool:
-        """Whether the other policy leads to another verdict."""
-        return self.was is not self.now
+    changed: bool
+    """Whether the other policy leads to another verdict."""
 
 
 @dataclass(frozen=True)
@@ -227,12 +182,11 @@ class Replay:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
-        findings = [{**each.to_json(), "changed": each.changed} for each in self.issues]
-        verdicts = [{**each.to_json(), "changed": each.changed} for each in self.verdicts]
         return {
-            "findings": findings,
-            "verdicts": verdicts,
-            "changed": any(each["changed"] for each in (*findings, *verdicts)),
+            "findings": [each.to_json() for each in self.issues],
+            "verdicts": [each.to_json() for each in self.verdicts],
+            "changed": any(each.changed for each in self.issues)
+            or any(each.changed for each in self.verdicts),
             "parts_at": self.parts_at or None,
         }
 
@@ -270,7 +224,9 @@ def _issues(
         for issue in critique.issues:
             now = policy.behavior(constraint, issue.severity)
             about = (constraint.id, issue.id, issue.finding_id, issue.severity, issue.behavior)
-            yield ReplayedIssue(visit.iteration, visit.step, *about, now.behavior, now.level)
+            changed = issue.behavior != now.behavior
+            found = (visit.iteration, visit.step, *about)
+            yield ReplayedIssue(*found, now.behavior, now.level, changed)
 
 
 def _verdict(
@@ -292,7 +248,8 @@ def _verdict(
         # it.
         now = check_verdict(replace(was, status=was.stated or was.status), critiques, block_on)
     blocking = tuple(each.finding_id or each.issue_id for each in now.pursued(block_on))
-    return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking)
+    changed = was.status is not now.status
+    return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking, changed)
 
 
 def _constraint(constraints: Mapping[str, Constraint], critique: Critique) -> Constraint:

@@ -14,10 +14,10 @@ agree.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
 
@@ -33,13 +33,11 @@ from signoff.documents.mistakes import (
     line_of,
     mistakes_of,
     unknown_key,
-    without_paths,
 )
 from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.review.flow import sections, validation
-from signoff.review.flow.constraint_file import ConstraintLookup
 from signoff.review.flow.model import (
     AdjudicationConfig,
     ConvergenceConfig,
@@ -57,6 +55,8 @@ from signoff.review.flow.model import (
 )
 from signoff.review.pure.constraint import Constraint, ConstraintBehavior
 from signoff.review.pure.prompts import read_templates
+
+F = TypeVar("F", bound="AnyFlowFile")
 
 
 class GoalFile(sections.Goal):
@@ -109,10 +109,6 @@ def _goal_of_mapping(file: SourceFile, problems: list[Problem]) -> sections.Goal
     return sections.Goal(goal=goal.goal, source=goal.source)
 
 
-_TRIES = 5
-"""How often invalid values are removed from a file to find out what else is wrong with it."""
-
-
 @dataclass(frozen=True)
 class ReadFlow:
     """A flow with everything that its file refers to."""
@@ -149,10 +145,12 @@ def read_flow(
     goal_in_file = read_goal(goal, problems) if goal is not None else None
     constraints: list[Constraint] = []
     prompts: dict[str, str] = {}
-    if document is not None and config is not None:
-        folders = (root, file.path.parent)
-        lookup = ConstraintLookup(config.constraints, folders, home, document, problems, warnings)
+    folders = (root, file.path.parent)
+    if document is not None:
+        section = config.constraints if config is not None else _constraints_in(document.content)
+        lookup = sections.ConstraintLookup(section, folders, home, document, problems, warnings)
         constraints = lookup.constraints()
+    if document is not None and config is not None:
         if config.prompts is not None:
             prompts = read_templates(config.prompts, folders[::-1], document.at, problems)
         # Some rules need the constraints. They would report nonsense about a flow in doubt.
@@ -166,6 +164,14 @@ def read_flow(
     warnings.extend(m.problem(document.at) for m in validation.flow_warnings(config, constraints))
     texts = tuple(str(each) for each in warnings)
     return ReadFlow(config, goal_in_file or config.goal, tuple(constraints), prompts, texts)
+
+
+def _constraints_in(raw: Mapping[str, Any]) -> sections.ConstraintConfig:
+    """Returns where an invalid flow has its constraints: their mistakes are reported, too."""
+    try:
+        return sections.ConstraintConfig.model_validate(raw.get("constraints") or {})
+    except ValidationError:
+        return sections.ConstraintConfig()
 
 
 def read_flow_file(path: Path) -> GenflowConfig:
@@ -212,15 +218,10 @@ def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfi
 
 def step_from_dict(raw: Mapping[str, Any]) -> WorkflowStep:
     """Reads one step as it is in YAML; raises `InvalidWorkflow` with every problem."""
-    rest, mistakes = _without_unknown_keys({"workflow": [raw]})
-    steps: tuple[WorkflowStep, ...] = ()
-    try:
-        steps = FlowFile.model_validate(rest).workflow
-    except ValidationError as error:
-        mistakes += mistakes_of(error, FlowFile)
-    if mistakes:
+    file, mistakes = _validated(FlowFile, {"workflow": [raw]})
+    if file is None or mistakes:
         raise InvalidWorkflow("step", [mistake.problem(format_path) for mistake in mistakes])
-    return with_ids(steps)[0]
+    return with_ids(file.workflow)[0]
 
 
 # Set here because this module imports the models, and not the other way around.
@@ -243,100 +244,35 @@ def _checked(
 
     If there are problems, the result is only good for finding more of them.
     """
-    form = _form_of(raw)
-    # Unknown keys of steps are removed before the file is validated: pydantic would accept a key of
-    # another kind of step, and the step would silently ignore it.
-    rest, mistakes = _without_unknown_keys(raw)
-    config, others = _parsed(form, rest)
-    mistakes += others
-    if config is None:
-        config, others = _remainder(form, raw, mistakes)
-        mistakes += others
+    file, mistakes = _validated(_form_of(raw), raw)
+    config = file.config() if file is not None else None
+    if file is not None and config is not None and not mistakes:
+        # Rules about the whole flow would report nonsense about one whose values are in doubt.
+        mistakes = [*file.disagreements(), *validation.flow_mistakes(config)]
     problems.extend(sorted((mistake.problem(at) for mistake in mistakes), key=line_of))
     return config
 
 
-def _without_unknown_keys(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
-    """Removes the keys of steps that their kind does not have.
+def _validated(form: type[F], raw: dict[str, Any]) -> tuple[F | None, list[Mistake]]:
+    """Returns a file, and what is wrong with its values."""
+    # The model of a step has the keys of all kinds, so it would accept those of another kind.
+    mistakes = list(_keys_of_other_kinds(raw.get("workflow")))
+    try:
+        return form.model_validate(raw), mistakes
+    except ValidationError as error:
+        return None, [*mistakes, *mistakes_of(error, form)]
 
-    The model of a step has the keys of all kinds, so it would accept them.
-    """
-    mistakes = list(_unknown_keys(raw.get("workflow")))
-    paths = [mistake.path for mistake in mistakes]
-    return without_paths(raw, paths) if paths else raw, mistakes
 
-
-def _unknown_keys(steps: Any) -> Iterator[Mistake]:
+def _keys_of_other_kinds(steps: Any) -> Iterator[Mistake]:
     for position, step in enumerate(steps if isinstance(steps, list) else ()):
         kind = step.get("step") if isinstance(step, Mapping) else None
         if not isinstance(kind, str) or kind not in set(StepKind):
             continue
         valid = keys_of(StepKind(kind))
         for key in step:
-            if key not in valid:
+            if key not in valid and key in WorkflowStep.model_fields:
                 path = ("workflow", position, key)
                 yield Mistake(path, *unknown_key(str(key), valid, owners(key)))
-
-
-def _parsed(
-    form: type[FlowFile | GenloopFile], raw: dict[str, Any]
-) -> tuple[GenflowConfig | None, list[Mistake]]:
-    try:
-        file = form.model_validate(raw)
-    except ValidationError as error:
-        return None, mistakes_of(error, form)
-    config = file.config()
-    return config, [*file.disagreements(), *validation.flow_mistakes(config)]
-
-
-def _remainder(
-    form: type[FlowFile | GenloopFile], raw: dict[str, Any], found: Sequence[Mistake]
-) -> tuple[GenflowConfig | None, list[Mistake]]:
-    """Returns a flow without its invalid values, and what else is wrong with it.
-
-    Without this, a user would fix one kind of mistake only to learn about the next. A step whose
-    kind, name or target is invalid is replaced by a harmless one, so that positions stay valid.
-    """
-    wrong = {mistake.path for mistake in found}
-    doubtful = {path[1:2] for path in wrong if _shapes_the_flow(path)}
-    rest = without_paths(raw, [path for path in wrong if path[1:2] not in doubtful])
-    if doubtful:
-        rest["workflow"] = _with_placeholders(rest.get("workflow"), doubtful)
-    # Each try removes what the one before found to be invalid. A handful is enough, because a value
-    # that is removed can only make the mapping around it incomplete.
-    for _ in range(_TRIES):
-        config, others = _parsed(form, rest)
-        if config is not None:
-            new = [mistake for mistake in others if mistake.path not in wrong]
-            return config, _certain(new, doubtful) if doubtful else new
-        # A required key was removed, so the mapping that needs it goes as well.
-        rest = without_paths(rest, [mistake.path for mistake in others])
-    return None, []
-
-
-def _shapes_the_flow(path: KeyPath) -> bool:
-    return path[:1] == ("workflow",) and (
-        len(path) < 3 or path[2] in ("step", "name", "loop_to", "agent")
-    )
-
-
-def _with_placeholders(steps: Any, doubtful: set[KeyPath]) -> list[Any]:
-    placeholder = {"step": StepKind.GENERATE.value}
-    if () in doubtful or not isinstance(steps, list):
-        return [placeholder]
-    return [
-        {**placeholder, "name": f"unread-{position}"} if (position,) in doubtful else step
-        for position, step in enumerate(steps)
-    ]
-
-
-def _certain(found: Sequence[Mistake], doubtful: set[KeyPath]) -> list[Mistake]:
-    """Returns the mistakes that do not depend on the doubtful steps: names that are taken."""
-    return [
-        mistake
-        for mistake in found
-        if mistake.path[2:] == ("name",) and mistake.path[1:2] not in doubtful
-    ]
 
 
 def _form_of(raw: Mapping[str, Any]) -> type[FlowFile | GenloopFile]:

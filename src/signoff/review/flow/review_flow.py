@@ -20,15 +20,16 @@ from signoff.core.workflow import Workflow
 from signoff.documents.discovery import Discovery
 from signoff.notation import CompileContext
 from signoff.review.flow.compile import NO_GOAL, compile_flow, flow_in, frozen_source
-from signoff.review.flow.constraint_file import (
+from signoff.review.flow.decision_file import read_decisions
+from signoff.review.flow.model import Flow, config_from_json
+from signoff.review.flow.reading import config_from_dict
+from signoff.review.flow.sections import (
+    Goal,
+    InlineConstraint,
     constraint_from_dict,
     inline_constraint,
     load_constraints,
 )
-from signoff.review.flow.decision_file import read_decisions
-from signoff.review.flow.model import Flow, config_from_json
-from signoff.review.flow.reading import config_from_dict
-from signoff.review.flow.sections import Goal, InlineConstraint
 from signoff.review.flow.validation import (
     source_problems,
     unable_reviewers,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from signoff.core.delta import Append
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
-from signoff.review.pure.artifact import UNNAMED, ArtifactVersion
-from signoff.review.pure.critique import Adjudication, Critique, Verdict
+from signoff.review.pure.artifact import UNNAMED, ArtifactVersion, locate_finding
+from signoff.review.pure.critique import Adjudication, Critique, CritiqueIssue, Verdict
 from signoff.review.pure.findings import Ledger
 from signoff.review.pure.lasting_decision import LastingDecision
 from signoff.review.pure.prompt_text import Guidance
@@ -31,6 +31,7 @@ from signoff.core.requests import Answer
 from signoff.review.pure.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.pure.findings import summarize_round
 
+T = TypeVar("T")
 MOST_GUIDANCE = 10
 """Answers of humans that prompts repeat, the latest ones."""
 
@@ -42,9 +43,6 @@ STATUS = "status.md"
 
 NOT_CONVERGING = "not_converging"
 """The id of the question whether to continue a run that does not converge, and its trigger."""
-
-NOT_WRITTEN = "not_written"
-"""The id of the question what to do if fixed files could not go back into the project."""
 
 PREPARED = (
     *("files", "base", "renamed", "deleted", "skipped", "unchecked"),
@@ -70,6 +68,21 @@ def blocking_severities(definition: Mapping[str, Any]) -> frozenset[Severity]:
     flow = (definition.get("source") or {}).get("flow") or {}
     names = (flow.get("adjudication") or {}).get("block_on")
     return frozenset(DEFAULT_BLOCK_ON if names is None else map(Severity, names))
+
+
+class _Part(Generic[T]):
+    """One key of the state, with the value that stands for an absent or empty one."""
+
+    def __init__(self, empty: T) -> None:
+        self.empty = empty
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, state: FlowState, _owner: type) -> T:
+        """Returns the value of the key."""
+        value: T = state.raw.get(self.name) or self.empty
+        return value
 
 
 @dataclass(frozen=True)
@@ -98,10 +111,8 @@ class FlowState:
         """The current text, or texts by path, as versions are stored."""
         return self.files if self.has_files else self.artifact
 
-    @property
-    def base(self) -> Mapping[str, str]:
-        """In a review of changes, the texts before them by the present path."""
-        return self.raw.get("base") or {}
+    base = _Part[Mapping[str, str]]({})
+    """In a review of changes, the texts before them by the present path."""
 
     @property
     def rule_decisions(self) -> list[LastingDecision]:
@@ -113,10 +124,8 @@ class FlowState:
         """The texts whose comments may dismiss findings; None if those of the files may."""
         return self.raw.get("trusted")
 
-    @property
-    def intent(self) -> str:
-        """What a change is meant to do, in the words of its author."""
-        return str(self.raw.get("intent", ""))
+    intent = _Part[str]("")
+    """What a change is meant to do, in the words of its author."""
 
     @cached_property
     def content(self) -> ArtifactVersion:
@@ -150,10 +159,8 @@ class FlowState:
         """Every finding so far."""
         return Ledger.from_json(self.raw.get("findings") or {})
 
-    @property
-    def rounds(self) -> list[Mapping[str, Any]]:
-        """How many findings were open after each iteration's reviews."""
-        return list(self.raw.get("rounds", ()))
+    rounds = _Part[list[Mapping[str, Any]]]([])
+    """How many findings were open after each iteration's reviews."""
 
     @property
     def to_fix(self) -> list[list[str]]:
@@ -165,10 +172,8 @@ class FlowState:
             by_round.setdefault(each["round"], {}).update(dict.fromkeys(each["findings"]))
         return [list(findings) for findings in by_round.values()]
 
-    @property
-    def best(self) -> Mapping[str, Any] | None:
-        """The reviewed artifact with the fewest, least severe findings."""
-        return self.raw.get("best")
+    best = _Part[Mapping[str, Any] | None](None)
+    """The reviewed artifact with the fewest, least severe findings."""
 
     @property
     def guidance(self) -> list[Guidance]:
@@ -183,49 +188,37 @@ class FlowState:
         """What did not stop the run but is worth knowing: round, step and text, in order."""
         return list(self.raw.get("remarks", ()))
 
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """The material of the goal, under an empty name, and of constraints, by id."""
-        return self.raw.get("sources") or {}
+    sources = _Part[Mapping[str, str]]({})
+    """The material of the goal, under an empty name, and of constraints, by id."""
 
     @property
     def unchanged(self) -> bool:
         """Whether the last refinement left the artifact as it was."""
         return (self.raw.get("refined") or {}).get("changed") is False
 
-    @property
-    def approved_by(self) -> str:
-        """Who approved it at the sign-off that ended the run."""
-        return str(self.raw.get("approved_by") or "")
-
-    @property
-    def result_warnings(self) -> list[str]:
-        """What a user should know before using the artifact."""
-        return [str(each) for each in self.raw.get("result_warnings", ())]
-
-    @property
-    def written(self) -> Mapping[str, list[str]]:
-        """The files of the project that were `written` at the end, or why not: `conflicts`."""
-        return self.raw.get("written") or {}
+    approved_by = _Part[str]("")
+    """Who approved it at the sign-off that ended the run."""
+    result_warnings = _Part[list[str]]([])
+    """What a user should know before using the artifact."""
+    written = _Part[Mapping[str, list[str]]]({})
+    """The files of the project that were `written` at the end, or why not: `conflicts`."""
 
     def source(self, name: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""
         return str(self.sources.get(name, ""))
 
-    @property
-    def critiques_by_step(self) -> dict[str, list[dict[str, Any]]]:
-        """The stored critiques of this artifact, by their step."""
-        return dict(self.raw.get("critiques_by_step", {}))
+    critiques_by_step = _Part[Mapping[str, list[dict[str, Any]]]]({})
+    """The stored critiques of this artifact, by their step."""
 
     @property
-    def readings(self) -> dict[str, str]:
-        """The version that each critic last read against each constraint, by `reading_key`."""
-        return dict(self.raw.get("readings") or {})
+    def critiques(self) -> list[Critique]:
+        """The critiques of this artifact, by any step."""
+        return [each for critiques in self.critiques_by_step.values() for each in read(critiques)]
 
-    @property
-    def not_repeated(self) -> dict[str, list[str]]:
-        """The constraints whose earlier review still holds for this artifact, by their step."""
-        return dict(self.raw.get("not_repeated") or {})
+    readings = _Part[Mapping[str, str]]({})
+    """The version that each critic last read against each constraint, by `reading_key`."""
+    not_repeated = _Part[Mapping[str, list[str]]]({})
+    """The constraints whose earlier review still holds for this artifact, by their step."""
 
     @cached_property
     def answered(self) -> dict[str, Mapping[str, Any]]:
@@ -257,7 +250,7 @@ def get_critiques_for_scope(
     """
     view = FlowState(state)
     if scope == "all":
-        return [each for critiques in view.critiques_by_step.values() for each in read(critiques)]
+        return view.critiques
     if scope == "previous":
         return read(view.critiques_by_step.get(str(state.get("last_critique_step")), ()))
     return read(view.unadjudicated)
@@ -334,6 +327,8 @@ def _shortened(question: str) -> str:
 
 MOST_LISTED = 20
 """Findings that a question lists."""
+LONGEST_FINDING = 1_000
+"""Characters of a finding where people decide about it."""
 LONGEST = 400
 """Characters of a warning; the problems of one critique can fill pages."""
 _STILL_OPEN = "; still open:"
@@ -371,18 +366,12 @@ def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
     return [f"{c.constraint_id} by {c.reviewer}: {note}" for c in critiques for note in c.notes]
 
 
-def at_limit_reason(why: str, ledger: Ledger, block_on: Collection[Severity]) -> str:
+def at_limit_reason(why: str, state: FlowState, block_on: Collection[Severity]) -> str:
     """Returns why a run needs a decision at its limit, with the findings that are still open."""
-    groups = group_equal(ledger.open(block_on))
-    lines = [
-        f"- [{each.severity}] {each.id} ({each.constraint}): {shortened(each.finding)}"
-        + (f" ({describe_equal(group)})" if len(group) > 1 else "")
-        for group in groups[:MOST_LISTED]
-        for each in group[:1]
-    ]
-    left = sum(map(len, groups[MOST_LISTED:]))
-    lines += [f"- and {left:,} more"] if left else []
-    return "\n".join([f"{why}{_STILL_OPEN}", *lines]) if lines else why
+    lines = finding_lines(state.content, state.ledger.open(block_on))
+    listed = [f"- {each}" for each in lines[:MOST_LISTED]]
+    listed += [f"- and {len(lines) - MOST_LISTED:,} more"] if len(lines) > MOST_LISTED else []
+    return "\n".join([f"{why}{_STILL_OPEN}", *listed]) if listed else why
 
 
 def without_findings(reason: str) -> str:
@@ -395,6 +384,59 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return one_line(text, longest)
 
 
+def finding_lines(content: ArtifactVersion, findings: Iterable[Finding]) -> list[str]:
+    """Returns findings in lines; those that say the same about equal passages share one."""
+    lines = []
+    for group in group_equal(findings):
+        first = group[0]
+        why = first.reason or first.decision
+        reason = f" ({one_line(why, LONGEST_FINDING)})" if why else ""
+        also = f"; {describe_equal(group)}" if len(group) > 1 else ""
+        lines.append(f"{finding_line(content, first)}{reason}{also}")
+    return lines
+
+
+def finding_line(content: ArtifactVersion, finding: Finding, longest: int = LONGEST_FINDING) -> str:
+    """Returns a finding on one line, in the form that editors and CI systems recognize."""
+    where = locate_finding(content, finding)
+    place = f"{where.path}:{where.line}" if where is not None else finding.path
+    if where is not None and not where.path:
+        place = f"line {where.line}"
+    rule = f"{finding.constraint}/{finding.rule}"
+    if finding.rule in ("", finding.constraint):
+        rule = finding.constraint
+    doubt = " (unverified)" if finding.unverified else ""
+    text = one_line(finding.finding, longest)
+    line = f"{finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
+    # What a check says about the project is about no file.
+    return f"{place}: {line}" if place else line
+
+
+def finding_details(group: Sequence[Finding], longest: int = LONGEST_FINDING) -> list[str]:
+    """Returns what is needed to fix a finding by hand, and where its equals are."""
+    finding = group[0]
+    quote = "none, something is missing" if finding.omission else finding.quote
+    details = {"quote": quote, "suggested fix": finding.suggested_fix}
+    lines = [f"{name}: {one_line(text, longest)}" for name, text in details.items() if text]
+    return [*lines, describe_equal(group)] if len(group) > 1 else lines
+
+
+def format_issues(issues: Iterable[CritiqueIssue]) -> str:
+    """Returns what critics report, for a human."""
+    lines = []
+    for issue in issues:
+        place = f"{issue.path}{f':{issue.line}' if issue.line else ''}: " if issue.path else ""
+        text = one_line(issue.finding, LONGEST_FINDING)
+        lines.append(f"- {place}[{issue.severity}] {issue.id}: {text}")
+        details = {"quote": issue.evidence, "suggested fix": issue.suggested_fix}
+        lines += [
+            f"  - {name}: {one_line(text, LONGEST_FINDING)}"
+            for name, text in details.items()
+            if text
+        ]
+    return "\n".join(lines)
+
+
 def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the update that stores the reviewed artifact, unless an earlier one is better."""
     view = FlowState(state)
@@ -405,13 +447,12 @@ def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
 def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     """Returns the reviewed artifact with its findings, or an earlier one that is better."""
     findings = view.ledger.open()
-    critiques = [each for stored in view.critiques_by_step.values() for each in stored]
     skipped = [name for names in view.not_repeated.values() for name in names]
     new = {
         **({"files": dict(view.files)} if view.has_files else {"artifact": view.artifact}),
         "round": iteration,
         "score": score_of(findings),
-        "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
+        "read_against": len({*skipped, *(each.constraint_id for each in view.critiques)}),
         "findings": [finding.to_json() for finding in findings],
     }
     best = view.best

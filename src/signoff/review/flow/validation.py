@@ -7,7 +7,6 @@ well, but the user who starts a run reads the terminal.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -22,14 +21,10 @@ from signoff.review.flow.model import (
     Flow,
     GenflowConfig,
     StepKind,
-    WorkflowStep,
-    keys_of,
-    owners,
     resolve_constraints_for_step,
     select_reviewers,
     with_ids,
 )
-from signoff.review.flow.sections import RoutingConfig
 from signoff.review.pure.constraint import Constraint, SourceBlock
 
 MOST_LISTED = 12
@@ -53,7 +48,7 @@ def flow_mistakes(
     # Every rule runs, whatever the others find: an author fixes a flow in one go.
     found = [mistake for rule in _RULES for mistake in rule(config)]
     found.extend(_idle_critics(config, constraints or ()))
-    found.extend(_model_of_several_agents(config, constraints))
+    found.extend(_model_of_several_agents(config, constraints or ()))
     found.extend(_passes_unreviewed(config, constraints))
     return found
 
@@ -65,17 +60,6 @@ def _names(config: GenflowConfig) -> Iterator[Mistake]:
         if first != position:
             what = f"{name!r} is the name of workflow[{first}] and of workflow[{position}]"
             yield Mistake(("workflow", position, "name"), what, "give each step its own name")
-
-
-def _fields_of_other_kinds(config: GenflowConfig) -> Iterator[Mistake]:
-    """A step built in Python may have fields of another kind, which would do nothing."""
-    for position, step in enumerate(config.workflow):
-        for name, field in WorkflowStep.model_fields.items():
-            own = name in (*keys_of(step.step), "id")
-            if not own and getattr(step, name) != field.default:
-                path = ("workflow", position, name)
-                what = f"{format_path(path)} does not belong to a {step.step} step"
-                yield Mistake(path, what, owners(name))
 
 
 def _starts_with_generate(config: GenflowConfig) -> Iterator[Mistake]:
@@ -177,7 +161,6 @@ def _policy_only_judges(config: GenflowConfig) -> Iterator[Mistake]:
 
 _RULES = (
     _names,
-    _fields_of_other_kinds,
     _starts_with_generate,
     _output_of_files,
     _sign_offs,
@@ -199,18 +182,21 @@ def _idle_critics(config: GenflowConfig, constraints: Sequence[Constraint]) -> I
 
 
 def _model_of_several_agents(
-    config: GenflowConfig, constraints: Sequence[Constraint] | None
+    config: GenflowConfig, constraints: Sequence[Constraint]
 ) -> Iterator[Mistake]:
     """One model name cannot be right for several agents."""
+    routing = config.constraints.routing
     for position, step in enumerate(config.workflow):
         if step.step is not StepKind.CRITIQUE or step.model is None or step.agent is not None:
             continue
-        agents = _several_agents(step, config.constraints.routing, constraints)
+        chosen = resolve_constraints_for_step(step, constraints)
+        routed = [select_reviewers(None, each, routing, ("one",))[0] for each in chosen]
+        agents = next((agents for agents in routed if len(agents) > 1), ())
         if agents:
             path = ("workflow", position, "model")
-            names = ", ".join(agents)
-            what = f"{format_path(path)} is {step.model!r}, but the routing names {names}"
-            yield Mistake(path, what, "name the step's agent too, or leave the model out")
+            what = f"{format_path(path)} is {step.model!r}, but the routing names"
+            remedy = "name the step's agent too, or leave the model out"
+            yield Mistake(path, f"{what} {', '.join(agents)}", remedy)
 
 
 def _passes_unreviewed(
@@ -245,20 +231,6 @@ def _passes_unreviewed(
         yield Mistake(("workflow",), what, remedy)
 
 
-def _several_agents(
-    step: WorkflowStep, routing: RoutingConfig, constraints: Sequence[Constraint] | None
-) -> tuple[str, ...]:
-    if constraints is None:
-        lists = [routing.default_agents, *(rule.agents for rule in routing.rules)]
-        lists += [route.agents for route in routing.priority_routing]
-        routes = [agents for agents in lists if agents]
-        # Without the constraints it is only certain if every route leads to several agents.
-        return routes[0] if routes and all(len(agents) > 1 for agents in routes) else ()
-    chosen = resolve_constraints_for_step(step, constraints)
-    routed = (select_reviewers(None, each, routing, ("one",))[0] for each in chosen)
-    return next((agents for agents in routed if len(agents) > 1), ())
-
-
 def _name(config: GenflowConfig, position: int) -> str:
     step = config.workflow[position]
     return f"step {step.name!r}" if step.name else f"the {step.step} step at {position}"
@@ -270,8 +242,9 @@ def unknown_agents(
     """Returns every name that is neither an agent nor a role; none if `known` is None."""
     if known is None:
         return []
+    remedy = f"valid: {', '.join(sorted(known))}; add others under agents: in the settings"
     return [
-        Mistake(path, f"{what} {agent!r}, an unknown agent", _agent_remedy(agent, known))
+        Mistake(path, f"{what} {agent!r}, an unknown agent", remedy)
         for path, what, agent in _agents_by_path(config, constraints)
         if agent not in known and agent != POLICY_JUDGE
     ]
@@ -335,21 +308,13 @@ def _agents_by_path(
         yield from ((("constraints",), message, agent) for agent in constraint.agents or ())
 
 
-def _agent_remedy(agent: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(agent, known, n=1)
-    suggestion = f"did you mean {close[0]!r}? " if close else ""
-    names = ", ".join(sorted(known))
-    return f"{suggestion}valid: {names}; add others under agents: in the settings"
-
-
-_FILES = (".yaml", ".yml", ".md", ".txt")
 VARIABLE = "{{"
 """Paths that contain it may lead into the run's own folder, which does not exist yet."""
 
 
 def flow_warnings(config: GenflowConfig, constraints: Sequence[Constraint]) -> list[Mistake]:
     """Returns what the author of a flow may want to know, by its path in the file."""
-    found = [*_judging(config), *_unjudged(config), *_endless(config), *_goal(config)]
+    found = [*_judging(config)]
     if not constraints:
         return [
             *found,
@@ -389,56 +354,13 @@ def _unread(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterato
 
 
 def _judging(config: GenflowConfig) -> Iterator[Mistake]:
-    kinds = {step.id: step.step for step in config.workflow}
-    if not _judges(config):
+    kinds = [step.step for step in config.workflow]
+    if StepKind.ADJUDICATE not in kinds:
         what = "no adjudicate step: nothing passes, a run ends at its round limit"
         yield Mistake(("workflow",), what)
-    order = list(kinds.values())
-    for position, step in enumerate(config.workflow):
-        if step.step is StepKind.ADJUDICATE and StepKind.CRITIQUE not in order[:position]:
+    for position, step in enumerate(with_ids(config.workflow)):
+        if step.step is StepKind.ADJUDICATE and StepKind.CRITIQUE not in kinds[:position]:
             yield Mistake(("workflow", position), f"{step.id!r} judges before any critique step")
-        if kinds.get(step.loop_to or "") in (StepKind.ADJUDICATE, StepKind.REFINE):
-            what = f"after the loop to {step.loop_to!r} there are no critiques to judge"
-            yield Mistake(("workflow", position, "loop_to"), what)
-
-
-def _unjudged(config: GenflowConfig) -> Iterator[Mistake]:
-    """A text can pass with findings that no judge sees."""
-    if not _judges(config):
-        return
-    for position, step in enumerate(config.workflow):
-        if step.step is StepKind.CRITIQUE and not _is_judged(config.workflow[position + 1 :]):
-            what = f"no judge sees the findings of {step.id!r}; those that block stay open"
-            yield Mistake(("workflow", position), what, "a judge after it, not of scope: previous")
-
-
-def _is_judged(later: Sequence[WorkflowStep]) -> bool:
-    """Tells whether one of the steps after a critique step is a judge that sees its critiques."""
-    last = True
-    for step in later:
-        if step.step is StepKind.ADJUDICATE and (last or step.scope != "previous"):
-            return True
-        last = last and step.step is not StepKind.CRITIQUE
-    return False
-
-
-def _endless(config: GenflowConfig) -> Iterator[Mistake]:
-    judges = _judges(config)
-    ends = any(step.on_approved == "finish" for step in judges)
-    if judges and judges[-1].on_approved == "continue" and not ends:
-        what = "no verdict ends a run: it ends at its round limit"
-        yield Mistake(("workflow", config.workflow.index(judges[-1]), "on_approved"), what)
-
-
-def _judges(config: GenflowConfig) -> list[WorkflowStep]:
-    return [step for step in config.workflow if step.step is StepKind.ADJUDICATE]
-
-
-def _goal(config: GenflowConfig) -> Iterator[Mistake]:
-    text = config.goal.text.strip() if config.goal else ""
-    if text.endswith(_FILES) and len(text.split()) == 1:
-        what = f"goal is the text {text!r}, not the file of that name"
-        yield Mistake(("goal",), what, "name a goal file")
 
 
 def source_warnings(flow: Flow) -> Iterator[str]:

@@ -91,19 +91,8 @@ def _unmoved(finding: Finding, found: Sequence[Occurrence]) -> Occurrence | None
     return same if same.context == (finding.before, finding.after) else None
 
 
-@dataclass(frozen=True)
-class _Seat:
-    """Findings that were about one passage, which has to be found again."""
-
-    findings: tuple[Finding, ...]
-
-    @property
-    def known(self) -> Finding:
-        return self.findings[0]
-
-    @property
-    def context(self) -> tuple[str, str]:
-        return self.known.before, self.known.after
+_Seat = Sequence[Finding]
+"""Findings that were about one passage, which has to be found again."""
 
 
 def _align(findings: Sequence[Finding], found: Sequence[Occurrence]) -> dict[str, Occurrence]:
@@ -116,7 +105,7 @@ def _align(findings: Sequence[Finding], found: Sequence[Occurrence]) -> dict[str
         by_seat = _align_seats(_seats(group), free, len(found))
         taken = {each.number for _, each in by_seat}
         free = [each for each in free if each.number not in taken]
-        placed |= {f.id: each for seat, each in by_seat for f in seat.findings}
+        placed |= {f.id: each for seat, each in by_seat for f in seat}
     # A fixed finding may be about a passage that a living one is about as well.
     for each in (each for each in fixed if each.id not in placed):
         same = [o for o in found if o.line == each.line and o.context == (each.before, each.after)]
@@ -131,7 +120,7 @@ def _seats(findings: Iterable[Finding]) -> list[_Seat]:
         # The order comes first: two passages on one line are two.
         old = (each.line, each.occurrence, each.before, each.after)
         seats.setdefault(old, []).append(each)
-    return [_Seat(tuple(seats[old])) for old in sorted(seats, key=lambda old: old[:2])]
+    return [seats[old] for old in sorted(seats, key=lambda old: old[:2])]
 
 
 _Pairs = list[tuple[_Seat, Occurrence]]
@@ -145,7 +134,7 @@ def _align_seats(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int
         by_context.setdefault(each.context, []).append(each)
     waiting: dict[tuple[str, str], list[_Seat]] = {}
     for seat in seats:
-        waiting.setdefault(seat.context, []).append(seat)
+        waiting.setdefault((seat[0].before, seat[0].after), []).append(seat)
     pairs: _Pairs = []
     for context, group in waiting.items():
         equal = by_context.get(context, [])
@@ -164,7 +153,7 @@ def _nearest(seats: Sequence[_Seat], found: Sequence[Occurrence], total: int) ->
     # Those that are where they were come first: the others must not take their places.
     for exact in (True, False):
         for seat in list(left):
-            chosen = _choice(seat.known, free, total, exact=exact)
+            chosen = _choice(seat[0], free, total, exact=exact)
             if chosen is not None:
                 pairs.append((seat, chosen))
                 free.remove(chosen)

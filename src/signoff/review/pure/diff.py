@@ -79,8 +79,7 @@ def tie_requests(hunks: Sequence[dict[str, Any]], requests: Sequence[str]) -> li
 
 def answered_by(hunks: Sequence[Mapping[str, Any]]) -> set[str]:
     """Returns the findings that some hunk addresses."""
-    issues = [(hunk["issue"], *hunk.get("also", ())) for hunk in hunks]
-    return {each for some in issues for each in some if each}
+    return {each for hunk in hunks for each in findings_of(hunk)}
 
 
 def word_change_pct(before: str, after: str) -> float:
@@ -322,12 +321,16 @@ def diff_files(
     before: Mapping[str, str],
     after: Mapping[str, str],
     labels: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    context: int = CONTEXT,
 ) -> dict[str, list[DiffHunk]]:
-    """Returns the hunks of every file that differs, by path.
+    """Returns the hunks of every file that differs, by path, with so many lines around them.
 
     `labels` are the findings that each hunk answers, recorded by `label_key`.
     """
-    return {path: list(_diff(path, old, new, labels)) for path, old, new in _changed(before, after)}
+    return {
+        path: list(_diff(path, _lines(old), _lines(new), labels, context))
+        for path, old, new in _changed(before, after)
+    }
 
 
 def tied_labels(
@@ -354,11 +357,14 @@ def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tu
 
 
 def _diff(
-    path: str, before: str, after: str, labels: Mapping[str, tuple[str, ...]]
+    path: str,
+    old: Sequence[str],
+    new: Sequence[str],
+    labels: Mapping[str, tuple[str, ...]],
+    context: int,
 ) -> Iterator[DiffHunk]:
-    old, new = _lines(before), _lines(after)
     changes = merged_changes(old, new)
-    for change, margin in zip(changes, _margins(changes, len(old)), strict=True):
+    for change, margin in zip(changes, _margins(changes, len(old), context), strict=True):
         findings = labels.get(label_key(path, hunk_header(change)), ())
         yield _hunk(old, new, change, margin, findings)
 
@@ -374,17 +380,17 @@ def _lines(text: str) -> list[str]:
     return [*(f"{line}\n" for line in lines), *([rest] if rest else [])]
 
 
-def _margins(changes: Sequence[Change], length: int) -> Iterator[tuple[int, int]]:
+def _margins(changes: Sequence[Change], length: int, most: int) -> Iterator[tuple[int, int]]:
     """Yields the lines of context before and after each change; no line belongs to two hunks."""
     if not changes:
         return
-    before = min(CONTEXT, changes[0].old_start)
+    before = min(most, changes[0].old_start)
     for change, following in pairwise(changes):
         gap = following.old_start - change.old_end
-        after = min(CONTEXT, (gap + 1) // 2)
+        after = min(most, (gap + 1) // 2)
         yield before, after
-        before = min(CONTEXT, gap - after)
-    yield before, min(CONTEXT, length - changes[-1].old_end)
+        before = min(most, gap - after)
+    yield before, min(most, length - changes[-1].old_end)
 
 
 def _hunk(

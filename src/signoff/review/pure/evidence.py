@@ -23,6 +23,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 
 from signoff.core.digest import text_digest
+from signoff.core.one_line import one_line
 from signoff.core.severity import Severity
 from signoff.review.pure.critique import OMISSION, Critique, CritiqueIssue, Overall
 
@@ -191,7 +192,7 @@ class ArtifactText:
         """The text as it is, and with links as readers see them."""
         texts = dict.fromkeys([self._text, _LINK.sub(r"\1", self._text)])
         plains = list(dict.fromkeys(plain_text(text) for text in texts))
-        return [form for plain in plains for form in (_Form(plain), _UnmarkedForm(plain))]
+        return [_Form(plain, unmarked=unmarked) for plain in plains for unmarked in (False, True)]
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class CritiqueProblems:
         """Returns the problems as messages to the critic."""
         messages = [self.contradiction] if self.contradiction else []
         messages += [
-            f"the evidence of {issue.id} is not in the artifact: {_shorten(issue.evidence)}"
+            f"the evidence of {issue.id} is not in the artifact: {one_line(issue.evidence, 200)}"
             for issue in self.missing_quotes
         ]
         messages += [f"{issue.id} has no evidence" for issue in self.no_evidence]
@@ -271,8 +272,9 @@ def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
 class _Form:
     """The words of a plain text, and their lines."""
 
-    def __init__(self, plain: str) -> None:
-        self._plain = plain
+    def __init__(self, plain: str, *, unmarked: bool) -> None:
+        """`unmarked` leaves out the marks of lists, headings and quotations."""
+        self._plain, self._unmarked = plain, unmarked
 
     def spans(self, quote: str) -> list[tuple[int, int]]:
         """Returns the positions of a quote's parts in order; empty if a part is missing."""
@@ -300,7 +302,7 @@ class _Form:
 
     def _split(self, plain: str) -> tuple[str, Mapping[int, LineMark]]:
         """Returns the words of a text, and the marks that are not among them."""
-        return " ".join(plain.split()), {}
+        return split_markers(plain) if self._unmarked else (" ".join(plain.split()), {})
 
     def every(self, quote: str) -> list[tuple[int, int]]:
         """Returns the positions of all passages that a quote can mean, without overlaps."""
@@ -381,13 +383,6 @@ class _Form:
         return list(accumulate((n + 1 if n else 0 for n in lengths), initial=0))[:-1]
 
 
-class _UnmarkedForm(_Form):
-    """A text without the marks of lists, headings and quotations."""
-
-    def _split(self, plain: str) -> tuple[str, Mapping[int, LineMark]]:
-        return split_markers(plain)
-
-
 def context_digests(before: str, after: str) -> str:
     """Returns the digests of the lines around a passage, of equal length."""
     return text_digest(before)[:8] + text_digest(after)[:8]
@@ -413,11 +408,6 @@ def _readings(plain: str) -> Iterator[str]:
         yield wrapped[2]
     if _ESCAPED_BREAK.search(plain):
         yield _ESCAPED_BREAK.sub("\n", plain)
-
-
-def _shorten(quote: str) -> str:
-    flat = " ".join(quote.split())
-    return flat if len(flat) <= 200 else flat[:200] + "…"
 
 
 MOST_TRIES = 1_000

@@ -7,8 +7,8 @@ one entry, by `group_equal`. Data keeps each finding by itself.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from operator import attrgetter
@@ -133,18 +133,6 @@ class Finding(Record):
         what = (self.suggested_fix, self.reason, self.decision, self.unverified)
         return (*about, quote, *what, self.status, self.label, self.first, self.history)
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Finding:
-        """Reads what `to_json` wrote; keys that are not fields are ignored.
-
-        Written by hand: views read hundreds of findings, and need nothing else of pydantic.
-        """
-        values = {name: raw[name] for name in _FIELDS if name in raw}
-        for name, convert in _CONVERTED.items():
-            if name in values:
-                values[name] = convert(values[name])
-        return cls(**values)
-
     def facts(self) -> dict[str, Any]:
         """Returns it for programs, with what became of it as its `status`."""
         own = self.to_json().items()
@@ -160,20 +148,6 @@ class Finding(Record):
     def label_at(self, iteration: int) -> Label | None:
         """Returns its label at the end of a round; None if it was not reported yet."""
         return next((label for when, label in reversed(self.history) if when <= iteration), None)
-
-
-_FIELDS = tuple(each.name for each in fields(Finding))
-_LABELS = {each.value: each for each in Label}
-_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
-    # A look-up takes a quarter of the time of a call of the enum.
-    "severity": {each.value: each for each in Severity}.__getitem__,
-    "status": {each.value: each for each in FindingStatus}.__getitem__,
-    "label": _LABELS.__getitem__,
-    "history": lambda entries: tuple((number, _LABELS[label]) for number, label in entries),
-    "flagged_by": tuple,
-    "others": tuple,
-}
-"""The fields that JSON stores as another type."""
 
 
 T = TypeVar("T")

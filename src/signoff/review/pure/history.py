@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from signoff.core.amounts import count
 from signoff.core.events import Event
+from signoff.core.one_line import one_line
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
 from signoff.review.pure.artifact import ArtifactVersion, Location, locate_finding
@@ -399,7 +400,7 @@ def _describe(news: ReviewNews) -> Iterator[str]:
                 zip(news.issues, news.places, strict=True), _entry
             ):
                 severity = Severity.read(issue.get("severity"))
-                text = _one_line(str(issue.get("finding", "")))
+                text = one_line(str(issue.get("finding", "")), LONGEST_NEWS)
                 rule = str(issue.get("rule_id") or news.constraint)
                 about = news.constraint if rule == news.constraint else f"{news.constraint}/{rule}"
                 times = f" ({len(equal) + 1:,} times)" if equal else ""
@@ -442,8 +443,3 @@ def _change(news: ArtifactChanged) -> str:
     how = news.after.agent or "exact edits"
     answers = f", answers {count(len(answered), 'finding')}" if answered else ""
     return f"changed by {how}: +{added} -{removed}{answers}"
-
-
-def _one_line(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST_NEWS else f"{flat[: LONGEST_NEWS - 1]}…"

@@ -9,7 +9,7 @@ similarity, but never confused with another passage that is in the artifact at t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -144,30 +144,6 @@ _Ids = dict[tuple[str, ...], str]
 """Finding ids by statement."""
 
 
-@dataclass
-class _Passages:
-    """A text that is normalized on first use and searched once per passage."""
-
-    text: str
-    _plain: str | None = None
-    _spans: dict[str, tuple[int, int] | None] = field(default_factory=dict)
-
-    def distinct(self, one: str, other: str) -> bool:
-        """Whether both passages occur in the text without overlapping."""
-        first, second = self._span(one), self._span(other)
-        if first is None or second is None:
-            return False
-        return first[1] <= second[0] or second[1] <= first[0]
-
-    def _span(self, passage: str) -> tuple[int, int] | None:
-        if self._plain is None:
-            self._plain = passage_words(self.text)
-        if passage not in self._spans:
-            start = find_words(self._plain, passage)
-            self._spans[passage] = (start, start + len(passage)) if start >= 0 else None
-        return self._spans[passage]
-
-
 class _Queue:
     """Equal passages in the order in which issues without a line mean them."""
 
@@ -199,7 +175,8 @@ class _Register:
 
     def __init__(self, version: ArtifactVersion) -> None:
         self._version = version
-        self._passages: dict[str, _Passages] = {}
+        self._plain: dict[str, str] = {}
+        self._spans: dict[tuple[str, str], tuple[int, int] | None] = {}
         self._ids: dict[str, _Candidate] = {}
         self._subjects: dict[tuple[_Group, str, _Place], list[_Candidate]] = {}
         self._groups: dict[_Group, list[_Candidate]] = {}
@@ -370,9 +347,19 @@ class _Register:
                 return True
         if one.subject == other.subject and one.id in self._dismissed:
             return True
-        if other.path not in self._passages:
-            self._passages[other.path] = _Passages(self._version.files.get(other.path, ""))
-        return self._passages[other.path].distinct(one.subject, other.subject)
+        first, second = (self._span(other.path, each.subject) for each in (one, other))
+        if first is None or second is None:
+            return False
+        return first[1] <= second[0] or second[1] <= first[0]
+
+    def _span(self, path: str, passage: str) -> tuple[int, int] | None:
+        """Returns where a passage is in the words of a file; each is looked up once."""
+        if path not in self._plain:
+            self._plain[path] = passage_words(self._version.files.get(path, ""))
+        if (path, passage) not in self._spans:
+            start = find_words(self._plain[path], passage)
+            self._spans[path, passage] = (start, start + len(passage)) if start >= 0 else None
+        return self._spans[path, passage]
 
     def _new(self, issues: Sequence[_Candidate], _: frozenset[str]) -> _Ids:
         """Adds the remaining issues as new findings, each with an unused id."""

@@ -18,10 +18,9 @@ from itertools import count, islice
 from typing import Any
 
 from signoff.core.effects import Reply
-from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
+from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.documents.lenient_json import find_closed_objects, load_strict
 from signoff.review.pure.critique import (
-    DEFAULT_MAX_FINDINGS,
     MOST_ISSUES,
     Adjudication,
     AdjudicationDecision,
@@ -30,7 +29,6 @@ from signoff.review.pure.critique import (
     Overall,
     Pursuit,
     Verdict,
-    Withdrawal,
 )
 from signoff.review.pure.reply_text import (
     ADJUDICATION,
@@ -65,7 +63,6 @@ __all__ = ["Unreadable", "parse_adjudication", "parse_critique"]
 MOST_DECISIONS = 5_000
 MOST_SECTIONS = 200
 MOST_PROBLEMS = 20
-MOST_WITHDRAWALS = 500
 LAST_LINE = 10**9
 LONGEST_EDIT = 200_000
 _ISSUE_KEYS = ("finding", "evidence")
@@ -84,8 +81,6 @@ def parse_critique(
     rules: Mapping[str, Severity] | None = None,
     owner: Callable[[CritiqueIssue], str] | None = None,
     material: Material | None = None,
-    most_issues: int = DEFAULT_MAX_FINDINGS,
-    block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
     paths: Sequence[str] = (),
 ) -> Critique:
     """Returns the critique in a reply; raises `Unreadable` with a message to its author.
@@ -93,8 +88,8 @@ def parse_critique(
     Constraint, reviewer and round come from the caller; what the reply claims about them is
     not read. `rules` gives the severity of an issue that names a rule but no severity, `owner` the
     constraint of an issue if there are several. In a text reply, nothing that is quoted from the
-    `material` counts. At most `most_issues` issues are kept, but always those of a severity in
-    `block_on`. `paths` are the files that were reviewed; only then does an issue name its file.
+    `material` counts. `paths` are the files that were reviewed; only then does an issue name its
+    file.
     """
     # A structured answer was produced for this question and cannot be a quotation. A text can be.
     value = _structured(reply)
@@ -121,11 +116,10 @@ def parse_critique(
         approved_sections=_sections(fields.raw.get("approved_sections")),
         summary=fields.text("summary", most=5_000),
         paths=tuple(paths),
-        withdrawn=_withdrawals(fields.raw.get("withdrawn")),
     )
     if unknown_severities:
         raise Unreadable("", *unknown_severities, value=critique)
-    return limit_issues(critique, most_issues, lambda issue: issue.severity in block_on)
+    return critique
 
 
 def find_whole_issues(
@@ -240,7 +234,6 @@ def parse_adjudication(
         round=iteration,
         status=Verdict(_one_of(fields, "status", Verdict.REWRITE, Verdict.APPROVED)),
         decisions=tuple(decisions.values()),
-        tension_analysis=_tensions(fields.raw.get("tension_analysis")),
         bill_of_work="\n\n".join(filter(str.strip, orders)),
         notes=tuple(notes),
     )
@@ -345,17 +338,6 @@ def _sections(raw: object) -> tuple[Mapping[str, str], ...]:
     )
 
 
-def _withdrawals(raw: object) -> tuple[Withdrawal, ...]:
-    """Reads what a corrected answer withdraws; an invalid entry withdraws nothing."""
-    entries = raw if isinstance(raw, list) else []
-    pairs = [(e.get("id"), e.get("reason")) for e in entries if isinstance(e, Mapping)]
-    return tuple(
-        Withdrawal(clean(id_).strip()[:200], clean(reason).strip()[:1_000])
-        for id_, reason in pairs[:MOST_WITHDRAWALS]
-        if isinstance(id_, str) and isinstance(reason, str)
-    )
-
-
 def _decision(fields: Fields, notes: list[str]) -> AdjudicationDecision:
     issue = fields.text("issue_id", most=200)
     if not issue:
@@ -372,7 +354,6 @@ def _decision(fields: Fields, notes: list[str]) -> AdjudicationDecision:
         status=Pursuit(status),
         flagged_by=tuple(fields.texts("flagged_by")),
         competing_constraint=fields.text("competing_constraint", most=200) or None,
-        adjudication=fields.text("adjudication") or None,
         rationale=fields.text("rationale") or None,
         guidance=fields.text("guidance") or None,
     )
@@ -389,17 +370,6 @@ def _add_decision(
     if old.status is not new.status:
         notes.append(f"{new.issue_id}: decided both ways; it has to be fixed")
         decisions[new.issue_id] = old if old.status is Pursuit.PURSUING else new
-
-
-def _tensions(raw: object) -> tuple[Mapping[str, str], ...]:
-    """Reads the tension analysis; nothing depends on it, so invalid entries are dropped."""
-    if not isinstance(raw, list):
-        return ()
-    return tuple(
-        {str(key): clean(value)[:2_000] for key, value in entry.items() if isinstance(value, str)}
-        for entry in raw[:MOST_SECTIONS]
-        if isinstance(entry, Mapping)
-    )
 
 
 MOST_LINES = 50
@@ -444,38 +414,14 @@ def find_adjudication(text: str, material: Material) -> tuple[Mapping[Any, Any],
     heads = [each for each in sections if not each.is_work_order]
     if len(heads) > MOST_ANSWERS:
         raise Unreadable("it has too many adjudications; write one")
+    found = [each for section in heads for each in _answers_in(text, section, material)]
     bodies = "\n".join(text[each.body : each.end] for each in heads)
-    alone = _has_only_objects(bodies)
-    own: list[PossibleAnswer] = []
-    problems: list[tuple[JudgeSection, Unreadable]] = []
-    is_quoted = False
-    for section in heads:
-        try:
-            found = _answers_in(text, section, material)
-            here = own_answers(found, material, ADJUDICATION, alone=alone)
-        except Unreadable as error:
-            problems.append((section, error))
-            continue
-        own += here
-        is_quoted = is_quoted or len(found) > len(here)
+    alone = is_alone(bodies, object_spans(bodies))
+    own = own_answers(found, material, ADJUDICATION, alone=alone)
     if not own:
-        raise problems[0][1] if problems else _no_answer(text, is_quoted=is_quoted)
+        raise _no_answer(text, is_quoted=bool(found))
     answer = sole_answer(own)
-    work_order, end = _work_order(text, sections, answer, material)
-    for section, problem in problems:
-        # The text before the first marker is a draft if the answer follows it, and what follows
-        # the marker of the work order belongs to the work order, whatever it looks like.
-        is_draft = not section.marker and answer.start >= section.end
-        if section.start < end and not is_draft:
-            raise problem
-    return answer.value, work_order
-
-
-def _has_only_objects(text: str) -> bool:
-    try:
-        return is_alone(text, object_spans(text))
-    except Unreadable:
-        return False
+    return answer.value, _work_order(text, sections, answer, material)
 
 
 def _judge_sections(text: str) -> list[JudgeSection]:
@@ -524,23 +470,21 @@ def _no_answer(text: str, *, is_quoted: bool) -> Unreadable:
 
 def _work_order(
     text: str, sections: Sequence[JudgeSection], answer: PossibleAnswer, material: Material
-) -> tuple[str, int]:
-    """Returns the work order beside an answer, and where the answer's own part ends."""
+) -> str:
+    """Returns the work order beside an answer."""
     orders = [section for section in sections if section.is_work_order]
     after = [section for section in orders if section.start >= answer.end]
     own = (each for each in after[:MOST_LINES] if not _is_quoted(text, each, material))
     if after:
         section = next(own, after[0])
-        return text[section.body :].strip("\r\n"), section.start
+        return text[section.body :].strip("\r\n")
     before = "\n".join(text[each.body : each.end] for each in orders) or text[: answer.start]
     if (orders or _has_entries(before)) and _has_own_lines(before, material):
         raise Unreadable(
             "`=== BILL_OF_WORK ===` comes before `=== ADJUDICATION ===`; write it after"
         )
     rest = _CLOSING_FENCE.sub("", text[answer.end :])
-    if _has_entries(rest):
-        return rest.strip("\r\n"), answer.end
-    return "", len(text)
+    return rest.strip("\r\n") if _has_entries(rest) else ""
 
 
 def _is_quoted(text: str, section: JudgeSection, material: Material) -> bool:

@@ -29,7 +29,7 @@ from signoff.review.pure.critique import (
 from signoff.review.pure.finding import Finding, is_set_aside
 from signoff.review.pure.findings import Ledger
 from signoff.review.pure.lasting_decision import LastingDecision, comment_about, decision_about
-from signoff.review.pure.review_scope import NOT_CHANGED, is_unchanged_line
+from signoff.review.pure.review_scope import unchanged_line
 from signoff.review.pure.work_order import Edit, format_work_order, without_issues
 
 
@@ -283,7 +283,7 @@ def _decided(issue: CritiqueIssue, constraint: str, about: IssueContext) -> str:
 
 
 def _unchanged(issue: CritiqueIssue, _constraint: str, about: IssueContext) -> str:
-    return NOT_CHANGED if is_unchanged_line(issue, about.content, about.base) else ""
+    return unchanged_line(issue, about.content, about.base)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.review.pure.constraint import SEPARATOR, Constraint, Rule
 from signoff.review.pure.critique import Adjudication, Critique, CritiqueIssue, Verdict
-from signoff.review.pure.finding import LISTED, MOST_EQUAL, Finding, blocking_first, group_equal
+from signoff.review.pure.finding import LISTED, Finding, blocking_first, describe_equal, group_equal
 from signoff.review.pure.findings import Ledger
 from signoff.review.pure.work_order import Edit, EditKind, is_detail
 
@@ -240,13 +240,13 @@ def known_findings(
         for each in ledger.findings.values()
         if each.constraint == constraint and each.path in (paths or ("",))
     ]
-    return _listed(findings, block_on, partial(_line, qualified=qualified), lambda _: "")
+    return _listed(findings, block_on, partial(_line, qualified=qualified))
 
 
 def earlier_findings(ledger: Ledger, iteration: int, block_on: Collection[Severity]) -> list[str]:
     """Returns what a judge should know: findings of earlier rounds, and what came of each."""
     findings = [finding for finding in ledger.findings.values() if finding.first < iteration]
-    return _listed(findings, block_on, partial(_line, qualified=True), lambda each: each.id)
+    return _listed(findings, block_on, partial(_line, qualified=True), with_ids=True)
 
 
 def held_back_by(
@@ -262,7 +262,8 @@ def _listed(
     findings: Iterable[Finding],
     block_on: Collection[Severity],
     line: Callable[[Finding], str],
-    name: Callable[[Finding], str],
+    *,
+    with_ids: bool = False,
 ) -> list[str]:
     """Returns findings in the order of a list; those with the same words are one entry.
 
@@ -274,22 +275,13 @@ def _listed(
     # The list is cut: what was dismissed matters more to a critic than what was fixed.
     in_order.sort(key=lambda each: LISTED.index(each.status))
     groups = group_equal(in_order, lambda each: (each.path, line(each)))
-    lines = [
-        " ".join(filter(None, [_names(group, name), line(group[0]), _count(group)]))
-        for group in groups[:MOST_KNOWN]
-    ]
+    lines = []
+    for group in groups[:MOST_KNOWN]:
+        name = f"{group[0].id} " if with_ids else ""
+        times = f" ({describe_equal(group)})" if len(group) > 1 else ""
+        lines.append(f"{name}{line(group[0])}{times}")
     left = sum(map(len, groups[MOST_KNOWN:]))
     return [*lines, f"and {left:,} more"] if left else lines
-
-
-def _names(group: Sequence[Finding], name: Callable[[Finding], str]) -> str:
-    names = [text for text in map(name, group[:MOST_EQUAL]) if text]
-    more = [f"and {len(group) - MOST_EQUAL} more"] if names and len(group) > MOST_EQUAL else []
-    return " ".join([", ".join(names), *more])
-
-
-def _count(group: Sequence[Finding]) -> str:
-    return f"({len(group)} equal passages)" if len(group) > 1 else ""
 
 
 def _line(finding: Finding, *, qualified: bool) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
-from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
@@ -22,13 +21,8 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as JSON values."""
-        own, left_out = vars(self), self.omit_empty
-        values = {}
-        for name in _names(type(self)):  # type: ignore[arg-type]  # as below
-            value = own[name]
-            if value or name not in left_out:
-                values[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
-        return values
+        values = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        return {k: v for k, v in values.items() if v or k not in self.omit_empty}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Self:
@@ -36,14 +30,6 @@ class Record:
         adapter = _adapter(cls)  # type: ignore[arg-type]  # mypy takes the class for unhashable
         record: Self = adapter.validate_python(raw)
         return record
-
-
-_AS_THEY_ARE = frozenset({str, int, bool, float, NoneType})
-
-
-@cache
-def _names(record: type[Record]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(record))
 
 
 @cache
@@ -54,12 +40,11 @@ def _adapter(record: type[Record]) -> TypeAdapter[Any]:
 
 
 def _plain(value: object) -> Any:
-    # The most frequent kinds first: a review writes thousands of findings, several times.
     match value:
         case Enum():
             return value.value
         case tuple():
-            return [each if type(each) in _AS_THEY_ARE else _plain(each) for each in value]
+            return [_plain(each) for each in value]
         case Record():
             return value.to_json()
         case Mapping():

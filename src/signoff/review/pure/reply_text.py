@@ -308,7 +308,6 @@ CRITIQUE = ReplyFormat(
         "": ("summary",),
         "issues": ("finding", "impact", "suggested_fix"),
         "approved_sections": ("note",),
-        "withdrawn": ("reason",),
     },
 )
 ADJUDICATION = ReplyFormat(
@@ -317,8 +316,7 @@ ADJUDICATION = ReplyFormat(
     entry="issue_id",
     texts={
         "": ("summary", "bill_of_work"),
-        "decisions": ("rationale", "guidance", "adjudication"),
-        "tension_analysis": ("current_position", "target", "guidance"),
+        "decisions": ("rationale", "guidance"),
     },
 )
 

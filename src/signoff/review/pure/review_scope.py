@@ -5,7 +5,7 @@ its rule together with the constraint, and the critique is split into one for ea
 everything after it works as if each constraint had been reviewed by itself.
 
 An answer is sent back as a whole, although only some of its issues may be wrong. Its valid issues
-count until the critic withdraws them: otherwise the next answer could lose a true finding by not
+count, and a judge decides about them: otherwise the next answer could lose a true finding by not
 mentioning it, and nobody would know why.
 
 A file is shown as a whole, or, in a review of changes, as a unified diff. A critic names the file
@@ -14,9 +14,10 @@ of each issue. A name that was not among those it was given is a problem of its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from signoff.core.one_line import one_line
@@ -24,7 +25,7 @@ from signoff.core.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 from signoff.review.pure.artifact import ArtifactVersion, locate
 from signoff.review.pure.constraint import SEPARATOR, Constraint
 from signoff.review.pure.critique import Critique, CritiqueIssue, Overall
-from signoff.review.pure.diff import Change, changes
+from signoff.review.pure.diff import changes, diff_files
 from signoff.review.pure.parsing import with_unique_ids
 from signoff.review.pure.prompt_text import enclose, flat
 from signoff.review.pure.similarity import calculate_similarity
@@ -52,10 +53,14 @@ class ReviewScope:
         ids = [repr(each.id) for each in self.constraints]
         return " and ".join(filter(None, (", ".join(ids[:-1]), ids[-1])))
 
-    @cached_property
-    def rules(self) -> Mapping[str, Severity]:
-        """The severity of each rule, by the name under which the prompt lists it."""
-        return {name: severity for each in self.constraints for name, severity in self._of(each)}
+    @property
+    def rules(self) -> list[str]:
+        """The names under which the prompt lists the rules."""
+        if not self.several:
+            return [rule.id for rule in self.first.rules]
+        # A constraint without rules is itself the rule.
+        full = ([f"{c.id}{SEPARATOR}{r.id}" for r in c.rules] or [c.id] for c in self.constraints)
+        return list(chain.from_iterable(full))
 
     def owner(self, issue: CritiqueIssue) -> str:
         """Returns the id of the constraint that an issue is about; the first one in doubt."""
@@ -76,9 +81,8 @@ class ReviewScope:
     @cached_property
     def severities(self) -> Mapping[str, Severity]:
         """The severity of each rule, by every name that a critic may use for it."""
-        rules = [(each.id, rule) for each in self.constraints for rule in each.rules]
-        full = {f"{name}{SEPARATOR}{rule.id}": rule.default_severity for name, rule in rules}
-        return {**full, **self.rules}
+        own = {(c.id, rule.id): rule.default_severity for c in self.constraints for rule in c.rules}
+        return {name: own.get(rule, DEFAULT_SEVERITY) for name, rule in self._assignments.items()}
 
     def split(
         self, critique: Critique, block_on: Sequence[Severity] = DEFAULT_BLOCK_ON
@@ -153,19 +157,11 @@ class ReviewScope:
         }
         return {**clear, **full}
 
-    def _of(self, constraint: Constraint) -> Iterator[tuple[str, Severity]]:
-        prefix = f"{constraint.id}{SEPARATOR}" if self.several else ""
-        for rule in constraint.rules:
-            yield f"{prefix}{rule.id}", rule.default_severity
-        if self.several and not constraint.rules:
-            yield constraint.id, DEFAULT_SEVERITY
 
-
-WITHDRAWAL_RULE = (
-    "the issues below are valid and stay open even if you leave them out; to withdraw one, or to "
-    'change its severity, add {"id": "its id", "reason": "why it is wrong"} to `withdrawn`'
+STAYS_RULE = (
+    "the issues below are valid and stay open, with these severities, even if you leave them out"
 )
-"""The advice that a critic gets with the list of its valid issues."""
+"""What a critic is told with the list of its valid issues."""
 ALIKE = 0.8
 """How alike two findings without a common passage have to be to count as the same one."""
 LONGEST_FINDING = 200
@@ -181,7 +177,7 @@ class OpenIssues:
 
     def __init__(self) -> None:
         self.issues: tuple[CritiqueIssue, ...] = ()
-        """The valid issues so far, each with the id under which it can be withdrawn."""
+        """The valid issues so far."""
 
     def keep(self, issues: Sequence[CritiqueIssue]) -> list[str]:
         """Keeps the valid issues of an answer; returns what to tell the critic about them."""
@@ -190,7 +186,7 @@ class OpenIssues:
             f"{issue.id} ({issue.severity}) stays open: {one_line(issue.finding, LONGEST_FINDING)}"
             for issue in issues
         ]
-        return [WITHDRAWAL_RULE, *listed] if listed else []
+        return [STAYS_RULE, *listed] if listed else []
 
     def merged(
         self,
@@ -198,16 +194,13 @@ class OpenIssues:
         owner: Callable[[CritiqueIssue], str],
         block_on: Sequence[Severity],
     ) -> Critique:
-        """Returns the next answer with the issues that it neither repeats nor withdraws."""
-        # Only a stated reason withdraws a finding: a critic that was asked to correct its form may
-        # simply forget the rest.
-        withdrawn, notes = self._withdrawn(critique)
-        standing = [issue for issue in self.issues if issue.id not in withdrawn]
+        """Returns the next answer with the valid issues that it does not repeat."""
+        # A critic that was asked to correct its form may simply forget the rest.
+        standing = self.issues
         repeats = _pair(standing, critique.issues)
         left_out = [issue for issue in standing if issue.id not in repeats]
-        if left_out:
-            names = ", ".join(issue.id for issue in left_out[:MOST_NAMED])
-            notes.append(f"left out but not withdrawn, so it still counts: {names}")
+        names = ", ".join(issue.id for issue in left_out[:MOST_NAMED])
+        notes = [f"left out, but it still counts: {names}"] if left_out else []
         others = [issue for issue in critique.issues if issue not in repeats.values()]
         lowered = [i for i in standing if i.id in repeats and repeats[i.id].severity != i.severity]
         blocked = any(issue.severity in block_on for issue in (*left_out, *lowered))
@@ -216,21 +209,8 @@ class OpenIssues:
             critique,
             overall=Overall.FAIL if blocked else critique.overall,
             issues=tuple(with_unique_ids([*first, *others], owner)),
-            withdrawn=(),
             notes=(*critique.notes, *notes),
         )
-
-    def _withdrawn(self, critique: Critique) -> tuple[set[str], list[str]]:
-        """Returns the ids of issues that are withdrawn with a reason, and notes about all."""
-        issues = {issue.id: issue for issue in self.issues}
-        reasons = {each.id: each.reason for each in critique.withdrawn if each.reason}
-        valid = {id_: reason for id_, reason in reasons.items() if id_ in issues}
-        notes = [f"withdrawn: {id_} ({issues[id_].severity}): {valid[id_]}" for id_ in valid]
-        ignored = dict.fromkeys(each.id for each in critique.withdrawn if each.id not in valid)
-        if ignored:
-            names = ", ".join(repr(id_[:80]) for id_ in [*ignored][:MOST_NAMED])
-            notes.append(f"withdrawals without a reason or of unknown issues are ignored: {names}")
-        return set(valid), notes
 
 
 def _pair(
@@ -268,7 +248,7 @@ def _same(one: CritiqueIssue, other: CritiqueIssue) -> bool:
 
 
 def _repeated(issue: CritiqueIssue, repeat: CritiqueIssue | None) -> CritiqueIssue:
-    """Returns the later wording of an issue; its severity is lowered only by a withdrawal."""
+    """Returns the later wording of an issue; its severity is never lowered."""
     if repeat is None:
         return issue
     worst = min(issue.severity, repeat.severity, key=lambda severity: severity.rank)
@@ -312,33 +292,8 @@ def show_files(
 
 def diff_text(old: str, new: str) -> str:
     """Returns the changes between two texts as the hunks of a unified diff."""
-    before, after = old.split("\n"), new.split("\n")
-    lines: list[str] = []
-    for group in _groups(before, after):
-        first, last = group[0], group[-1]
-        start = max(0, first.new_start - CONTEXT)
-        lines.append(f"@@ line {start + 1} @@")
-        position = start
-        for change in group:
-            lines += [f" {line}" for line in after[position : change.new_start]]
-            lines += [f"-{line}" for line in before[change.old_start : change.old_end]]
-            lines += [f"+{line}" for line in after[change.new_start : change.new_end]]
-            position = change.new_end
-        lines += [f" {line}" for line in after[position : last.new_end + CONTEXT]]
-    return "\n".join(lines)
-
-
-def _groups(old: Sequence[str], new: Sequence[str]) -> list[list[Change]]:
-    """Returns changes by hunk: those whose context meets are in one."""
-    groups: list[list[Change]] = []
-    for change in changes(old, new):
-        # Hunks whose context would overlap are one: a line that is shown twice is reported twice.
-        near = groups and change.new_start - groups[-1][-1].new_end <= 2 * CONTEXT
-        if near:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups
+    hunks = diff_files({"": old}, {"": new}, context=CONTEXT).get("", ())
+    return "\n".join(line for hunk in hunks for line in (hunk.header, *hunk.lines))
 
 
 def assign_files(
@@ -395,11 +350,10 @@ def _quote_in(
     return None
 
 
-def is_unchanged_line(
-    issue: CritiqueIssue, version: ArtifactVersion, base: Mapping[str, str]
-) -> bool:
-    """Whether an issue is about a line that a change did not touch."""
-    return issue.path in base and not _is_on_change(issue, version, base[issue.path])
+def unchanged_line(issue: CritiqueIssue, version: ArtifactVersion, base: Mapping[str, str]) -> str:
+    """Returns why an issue about a line that a change did not touch is set aside, else ""."""
+    is_old = issue.path in base and not _is_on_change(issue, version, base[issue.path])
+    return NOT_CHANGED if is_old else ""
 
 
 def _is_on_change(issue: CritiqueIssue, version: ArtifactVersion, old: str) -> bool:

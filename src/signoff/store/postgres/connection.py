@@ -14,13 +14,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from signoff.core.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.core import errors
 from signoff.core.remedies import SetPassword, SetUpStore
 from signoff.store.commits import Row
+from signoff.store.connection import Migration, read_migrations
 from signoff.store.databases import driver, label_of
-from signoff.store.postgres.queries import in_schema, restored_text, stored_text
+from signoff.store.postgres.queries import in_schema
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,97 +31,90 @@ if TYPE_CHECKING:
 # Turns the driver's errors into errors of signoff, and tells which of them pass by themselves.
 
 
-_OUT_OF_SPACE = frozenset({"53100", "53200"})
-"""Disk full, out of memory."""
-RETRIED = frozenset({"40001", "40P01", "55P03"}) | _OUT_OF_SPACE
-"""Could not serialize, deadlock, lock not available, no space: nothing was done, so it can be done
-again."""
-
-_UNREACHABLE = ("08", "57P")
-_OUT_OF_CONNECTIONS = "53300"
-_NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection slots are reserved")
+DENIED = "42501"
 _NONE_SUPPLIED = "no password supplied"
 """libpq found no password, neither in its address nor in the environment or a file."""
-_NOT_LET_IN = (
-    _NONE_SUPPLIED,
-    "authentication failed",
-    "does not exist",
-    "not permitted to log in",
-    "no pg_hba.conf",
-)
-"""An error while connecting has a text and no code."""
-_READ_ONLY = "25006"
-"""The server is a standby: after a failover, another one accepts writes."""
-_LOGIN = "28"
-_NO_DATABASE = "3D000"
-DENIED = "42501"
 
 
-def is_lost(error: psycopg.Error) -> bool:
+class _Trouble(NamedTuple):
+    """A kind of error: how it is recognized, what it means, and what fixes it."""
+
+    codes: tuple[str, ...]
+    """How the codes of such errors begin."""
+    kind: type[errors.StoreError]
+    problem: str
+    fix: str
+    texts: tuple[str, ...] = ()
+    """What is in the text of such an error while connecting, which has no code."""
+    is_retried: bool = False
+    """Whether nothing was done, so that it can be done again."""
+    is_lost: bool = False
     """Whether the server was lost or cannot take us; whether it did the last thing is unknown."""
-    code = error.sqlstate or ""
-    if code.startswith(_UNREACHABLE) or code in (_OUT_OF_CONNECTIONS, _READ_ONLY):
-        return True
-    psycopg = driver()
-    return not code and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
-def is_refused_login(error: psycopg.Error) -> bool:
-    """Whether the server answered that it will not let us in, which waiting does not change."""
-    text = str(error)
-    if (error.sqlstate or "").startswith((_LOGIN, _NO_DATABASE)):
-        return True
-    return not error.sqlstate and any(each in text for each in _NOT_LET_IN)
+_UNREACHABLE = _Trouble(
+    ("08", "57P"),
+    errors.WriteFailed,
+    "cannot be reached",
+    "check that the server runs",
+    is_lost=True,
+)
+_NOT_LET_IN = "check the user, the password and the name of the database in its address"
+_TROUBLES = (
+    # Waiting does not change that the server will not let us in.
+    _Trouble(
+        ("28", "3D000"), errors.StoreError, "refuses the connection", _NOT_LET_IN,
+        (_NONE_SUPPLIED, "authentication failed", "does not exist", "not permitted to log in",
+         "no pg_hba.conf"),
+    ),
+    _Trouble(
+        ("53100", "53200"), errors.WriteFailed, "is out of space", "free some, then resume",
+        is_retried=True,
+    ),
+    _Trouble(
+        ("40001", "40P01", "55P03"), errors.StoreBusy, "is locked by another session", "try again",
+        is_retried=True,
+    ),
+    _Trouble(
+        ("53300",), errors.StoreBusy, "has no free connection",
+        "use a pooler, or raise max_connections",
+        ("too many clients", "too many connections", "connection slots are reserved"),
+        is_lost=True,
+    ),
+    # The server is a standby: after a failover, another one accepts writes.
+    _Trouble(
+        ("25006",), errors.WriteFailed, "is read-only", "connect to the primary server",
+        is_lost=True
+    ),
+    _UNREACHABLE,
+    _Trouble(("53",), errors.WriteFailed, "has reached a limit", "raise it, then resume"),
+    _Trouble(("XX",), errors.StoreDamaged, "is damaged", "restore a backup"),
+)  # fmt: skip
+"""The first that fits an error counts."""
 
 
-def is_out_of_connections(error: psycopg.Error) -> bool:
-    """Whether the server, or the role's or the database's limit, has no connection left."""
-    if error.sqlstate:
-        return error.sqlstate == _OUT_OF_CONNECTIONS
-    return any(each in str(error) for each in _NO_CONNECTION_LEFT)
+def _trouble(error: psycopg.Error) -> _Trouble | None:
+    psycopg, code = driver(), error.sqlstate or ""
+    for each in _TROUBLES:
+        if code.startswith(each.codes) if code else any(text in str(error) for text in each.texts):
+            return each
+    no_answer = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return _UNREACHABLE if not code and no_answer else None
 
 
-def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> StoreError:
+def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> errors.StoreError:
     """Returns the error to raise, which names the database and the fix."""
     if isinstance(error, UnicodeEncodeError):
-        return StoreError(f"a name contains half a character and cannot be stored: {error}")
+        return errors.StoreError(f"a name contains half a character and cannot be stored: {error}")
     if _NONE_SUPPLIED in str(error):
         problem = f"{label} needs a password, and none was given"
-        return StoreError(problem, remedy=SetPassword())
-    reason = _reason(error)
-    if is_refused_login(error):
-        return StoreError(
-            f"{label} refuses the connection ({reason}); check the user, the password and the name "
-            "of the database in its address"
-        )
-    kind, problem, fix = _kind(error)
-    return kind(f"{label} {problem} ({reason}); {fix}") if fix else kind(f"{label}: {reason}")
-
-
-def _kind(error: psycopg.Error) -> tuple[type[StoreError], str, str]:
-    """Returns the class of an error, what it means for the database, and the fix."""
-    code = error.sqlstate or ""
-    if code in _OUT_OF_SPACE:
-        return WriteFailed, "is out of space", "free some, then resume"
-    if code in RETRIED:
-        return StoreBusy, "is locked by another session", "try again"
-    if is_out_of_connections(error):
-        return StoreBusy, "has no free connection", "use a pooler, or raise max_connections"
-    if code == _READ_ONLY:
-        return WriteFailed, "is read-only", "connect to the primary server"
-    if is_lost(error):
-        return WriteFailed, "cannot be reached", "check that the server runs"
-    if code.startswith("53"):
-        return WriteFailed, "has reached a limit", "raise it, then resume"
-    if code.startswith("XX"):
-        return StoreDamaged, "is damaged", "restore a backup"
-    return StoreError, "", ""
-
-
-def _reason(error: psycopg.Error) -> str:
-    """Returns the first line of the driver's message, which contains no password."""
+        return errors.StoreError(problem, remedy=SetPassword())
+    # The first line of the driver's message contains no password.
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].removeprefix("connection failed: ")
+    reason, trouble = lines[0].removeprefix("connection failed: "), _trouble(error)
+    if trouble is None:
+        return errors.StoreError(f"{label}: {reason}")
+    return trouble.kind(f"{label} {trouble.problem} ({reason}); {trouble.fix}")
 
 
 # The address of a PostgreSQL store: a libpq URL, with the schema as one more option.
@@ -149,7 +144,7 @@ def read_address(text: str) -> ServerAddress:
     schemas = [each.removeprefix(_OPTION) for each in options if each.startswith(_OPTION)]
     schema = schemas[-1] if schemas else DEFAULT_SCHEMA
     if not _SCHEMA.fullmatch(schema):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"the schema in the database's address is {schema!r}; write lowercase letters, "
             "digits and _, not starting with a digit or pg_"
         )
@@ -177,27 +172,6 @@ DEFAULTS = {
     "application_name": "signoff",
 }
 """Options of a connection that its address does not set."""
-
-
-def _adapt_texts(adapters: Any) -> None:
-    """Lets every text, alone or in a list, be sent and received in the form that can be stored."""
-    string: Any = driver().types.string
-
-    class TextDumper(string.StrDumperUnknown):  # type: ignore[misc]  # loaded on demand
-        def dump(self, text: str) -> Any:
-            return super().dump(stored_text(text))
-
-    class BinaryTextDumper(string.StrBinaryDumper):  # type: ignore[misc]  # as above
-        def dump(self, text: str) -> Any:
-            return super().dump(stored_text(text))
-
-    class TextLoader(string.TextBinaryLoader):  # type: ignore[misc]  # as above
-        def load(self, data: Any) -> str:
-            return restored_text(super().load(data))
-
-    for dumper in (BinaryTextDumper, TextDumper):
-        adapters.register_dumper(str, dumper)
-    adapters.register_loader("text", TextLoader)
 
 
 class ServerSession:
@@ -284,19 +258,17 @@ class ServerConnection:
 
     def _current(self) -> ServerSession:
         if self._closed:
-            raise StoreError(f"{self.address.label} was closed by this program")
+            raise errors.StoreError(f"{self.address.label} was closed by this program")
         if self._session is None:
             self._connect()
         return self._session  # type: ignore[return-value]  # _connect has set it
 
     def _passes(self, error: psycopg.Error) -> bool:
         """Whether trying again may help; a lost connection is dropped."""
-        if (error.sqlstate or "") in RETRIED:
-            return True
-        if is_refused_login(error) or not is_lost(error):
-            return False
-        self._drop()
-        return True
+        trouble = _trouble(error)
+        if trouble is not None and trouble.is_lost:
+            self._drop()
+        return trouble is not None and (trouble.is_lost or trouble.is_retried)
 
     def _drop(self) -> None:
         if self._db is not None:
@@ -317,7 +289,6 @@ class ServerConnection:
         db.prepare_threshold = None if self.is_pooled else _PREPARED_FROM
         # As text, every character of every element would be looked at for quotes.
         db.adapters.register_dumper(list, psycopg.types.array.ListBinaryDumper)
-        _adapt_texts(db.adapters)
         self._check_encoding(db)
         self._db, self._session = db, ServerSession(db, self.address.schema)
 
@@ -344,7 +315,7 @@ class ServerConnection:
         encoding = db.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             db.close()
-            raise StoreError(
+            raise errors.StoreError(
                 f"{self.address.label} stores texts as {encoding}; create a database with the "
                 "encoding UTF8"
             )
@@ -358,7 +329,7 @@ class ServerConnection:
             raise store_error(self.address.label, error) from error
         except driver().Error as error:
             if error.sqlstate == DENIED and self._session is not None:
-                raise _denied_error(self._session, self.address, error) from error
+                raise _denied(self.address, str(error).splitlines()[0]) from error
             raise store_error(self.address.label, error) from error
 
 
@@ -367,39 +338,158 @@ class ServerConnection:
 
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 
-_MISSING = """
-SELECT format('GRANT USAGE ON SCHEMA %I TO %I', $1::text, current_user)
-WHERE NOT has_schema_privilege($1::text, 'USAGE')
-UNION ALL
-SELECT format('GRANT %s ON ALL TABLES IN SCHEMA %I TO %I',
-              string_agg(DISTINCT privilege, ', '), $1::text, current_user)
-FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = $1::text,
-     unnest($2::text[]) AS privilege
-WHERE relkind = 'r' AND NOT has_table_privilege(pg_class.oid, privilege)
-HAVING count(*) > 0
+_LACKS_RIGHTS = """
+SELECT 1 WHERE NOT has_schema_privilege($1::text, 'USAGE') OR EXISTS (
+    SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace,
+                  unnest($2::text[]) AS privilege
+    WHERE nspname = $1::text AND relkind = 'r' AND NOT has_table_privilege(pg_class.oid, privilege)
+)
 """
 
 
 def check_grants(session: ServerSession, address: ServerAddress) -> None:
     """Raises `StoreError` if the role lacks a right on a table, before a run needs it."""
-    if grants := _missing_grants(session, address):
-        raise _denied(address, "the role lacks rights", grants)
+    if session.rows(_LACKS_RIGHTS, [address.schema, list(RIGHTS)]):
+        raise _denied(address, "the role lacks rights on signoff's tables")
 
 
-def _denied_error(
-    session: ServerSession, address: ServerAddress, error: psycopg.Error
-) -> StoreError:
-    """Returns the error for a role that may not do what it has to, with the missing grants."""
-    grants: list[str] = []
-    with suppress(driver().Error):
-        grants = _missing_grants(session, address)
-    return _denied(address, str(error).splitlines()[0], grants)
+def _denied(address: ServerAddress, reason: str) -> errors.StoreError:
+    return errors.StoreError(f"{address.label}: {reason}", remedy=SetUpStore())
 
 
-def _missing_grants(session: ServerSession, address: ServerAddress) -> list[str]:
-    return [grant for (grant,) in session.rows(_MISSING, [address.schema, list(RIGHTS)])]
+# Creates the tables of a store, and brings older ones to the current schema.
+#
+# Numbered migrations, applied in one transaction under an advisory lock, so of many workers that
+# start at once one applies them. A new schema is created when it is first opened. An older one is
+# changed only when an administrator asks for it: the server has no copy of the data, and other
+# workers may still run the previous version.
 
 
-def _denied(address: ServerAddress, reason: str, grants: Sequence[str]) -> StoreError:
-    how = f"; the owner of the tables can run: {'; '.join(grants)}" if grants else ""
-    return StoreError(f"{address.label}: {reason}{how}", remedy=SetUpStore())
+LATEST = 1
+"""The newest migration's number, here so that opening a current schema reads no SQL files."""
+
+_VERSION = "SELECT coalesce(max(version), 0) FROM {s}.schema_migrations"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 20261117))"
+_TRACKING_TABLE = """
+CREATE TABLE IF NOT EXISTS {s}.schema_migrations (
+    version bigint PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+
+
+def shipped_migrations() -> list[Migration]:
+    """Returns the migrations this version ships, in order."""
+    return read_migrations(resources.files("signoff.store.postgres").joinpath("migrations"))
+
+
+def check_schema(session: ServerSession, address: ServerAddress) -> None:
+    """Creates the tables where there are none; raises if they are of another version."""
+    version = refuse_newer(session, address)
+    if version == LATEST:
+        return
+    if version:
+        raise errors.StoreError(
+            f"the tables in schema {address.schema} of {address.label} have version {version}, and "
+            f"this signoff needs {LATEST}; back them up, stop the workers of the older version, "
+            "then upgrade them",
+            remedy=SetUpStore(),
+        )
+    migrate(session, address)
+
+
+def refuse_newer(session: ServerSession, address: ServerAddress) -> int:
+    """Returns the version of the tables; raises `StoreTooNew` if this program is older."""
+    version = schema_version(session)
+    check_version(version, address)
+    return version
+
+
+def check_version(version: int, address: ServerAddress) -> None:
+    """Raises `StoreTooNew` if the tables have a version that this program does not know."""
+    if version > LATEST:
+        raise errors.StoreTooNew(
+            f"the tables in schema {address.schema} of {address.label} were written by a newer "
+            f"signoff (version {version}; this one has {LATEST}); upgrade signoff"
+        )
+
+
+def schema_version(session: ServerSession) -> int:
+    """Returns the number of the last migration that was applied; 0 if there are no tables."""
+    errors = driver().errors
+    with suppress(errors.UndefinedTable, errors.InvalidSchemaName):
+        ((version,),) = session.rows(_VERSION)
+        return int(version)
+    return 0
+
+
+def migrate(
+    session: ServerSession, address: ServerAddress, migrations: Sequence[Migration] | None = None
+) -> None:
+    """Applies the missing migrations in one transaction, together with their records.
+
+    A process that opens the schema meanwhile finds all of them applied, or none.
+    """
+    shipped, schema = shipped_migrations() if migrations is None else migrations, address.schema
+    with session.transaction():
+        session.rows(_LOCK, [f"signoff {schema}"])
+        # Another process may have applied them while this one waited for the lock.
+        version = _version_in_transaction(session)
+        missing = [each for each in shipped if each.version > version]
+        for statement in _preparation(schema) if missing else ():
+            session.run(statement)
+        for migration in missing:
+            for statement in _changes(schema, migration):
+                session.run(statement)
+
+
+def setup_sql(address: ServerAddress, role: str) -> str:
+    """Returns what an administrator runs to create or upgrade the tables.
+
+    The role may then change rows. Migrations that were applied before are skipped.
+    """
+    schema, user = address.schema, '"' + role.replace('"', '""') + '"'
+    lines = ["BEGIN;", *(f"{each};" for each in _preparation(schema))]
+    for migration in shipped_migrations():
+        known = f'SELECT 1 FROM "{schema}".schema_migrations WHERE version = {migration.version}'
+        lines += [
+            "DO $signoff$ BEGIN",
+            f"IF NOT EXISTS ({known}) THEN",
+            *(f"{each};" for each in _changes(schema, migration)),
+            "END IF;",
+            "END $signoff$;",
+        ]
+    lines += [
+        f'GRANT USAGE ON SCHEMA "{schema}" TO {user};',
+        f'GRANT {", ".join(RIGHTS)} ON ALL TABLES IN SCHEMA "{schema}" TO {user};',
+        "COMMIT;",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _preparation(schema: str) -> list[str]:
+    return [
+        f'CREATE SCHEMA IF NOT EXISTS "{schema}"',
+        f'SET LOCAL search_path = "{schema}"',
+        in_schema(_TRACKING_TABLE, schema).strip(),
+    ]
+
+
+def _changes(schema: str, migration: Migration) -> list[str]:
+    """Returns a migration's statements; the last one records that it was applied."""
+    number, name = migration.version, migration.name
+    record = (
+        f"INSERT INTO \"{schema}\".schema_migrations (version, name) VALUES ({number}, '{name}')"
+    )
+    return [*_split(migration.sql), record]
+
+
+def _version_in_transaction(session: ServerSession) -> int:
+    """Returns the version without an error, which would end the transaction."""
+    exists = session.rows("SELECT to_regclass($1)", [f'"{session.schema}".schema_migrations'])
+    return schema_version(session) if exists != [(None,)] else 0
+
+
+def _split(sql: str) -> list[str]:
+    """Splits a script, which the protocol takes one statement at a time; none has a `;` inside."""
+    lines = [line for line in sql.splitlines() if not line.lstrip().startswith("--")]
+    return [each.strip() for each in "\n".join(lines).split(";") if each.strip()]

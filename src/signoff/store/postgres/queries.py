@@ -13,31 +13,6 @@ from hashlib import sha256
 from signoff.runtime.store_port import Topic
 from signoff.store import base
 
-# Texts as PostgreSQL stores them: it has no NUL character, and models write one now and then.
-#
-# NUL becomes U+0001 and `0`; so that this can be reversed, U+0001 becomes U+0001 and `1`. JSON
-# contains neither, because its writers escape both, so journals and checkpoints stay as they are.
-
-
-_MARK = "\x01"
-_STORED = {"\x00": "\x010", _MARK: "\x011"}
-_RESTORED = {stored: text for text, stored in _STORED.items()}
-_SPECIAL = re.compile("[\x00\x01]")
-_MARKED = re.compile("\x01.")
-
-
-def stored_text(text: str) -> str:
-    """Returns a text in a form that the server accepts."""
-    if "\x00" in text or _MARK in text:
-        return _SPECIAL.sub(lambda match: _STORED[match[0]], text)
-    return text
-
-
-def restored_text(text: str) -> str:
-    """Returns a text as it was before it was stored."""
-    return _MARKED.sub(lambda match: _RESTORED[match[0]], text) if _MARK in text else text
-
-
 NOW = "extract(epoch FROM clock_timestamp())::float8"
 
 # One statement sees one state of the database, so what a resume gets belongs together.

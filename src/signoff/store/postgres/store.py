@@ -8,29 +8,28 @@ the connection is lost, and a pooler in transaction mode may be in between.
 from __future__ import annotations
 
 import json
+import selectors
+import signal
+import socket
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.core.outcome import Status
 from signoff.runtime import store_port as port
 from signoff.store.base import RUN, SqlStore, StoreAccess, T, is_held, run_row
 from signoff.store.commits import RunText, StoreSession, apply
-from signoff.store.databases import user_of
+from signoff.store.databases import driver, user_of
+from signoff.store.postgres import connection
 from signoff.store.postgres import queries as q
-from signoff.store.postgres import schema
-from signoff.store.postgres.connection import (
-    PATIENCE_SECONDS,
-    ServerAddress,
-    ServerConnection,
-    ServerSession,
-    check_grants,
-    read_address,
-)
-from signoff.store.postgres.listener import ServerListener
+
+if TYPE_CHECKING:
+    import psycopg
 
 COMMIT_PATIENCE_SECONDS = 60.0
 """How long a commit waits for a server that restarts or fails over, before its runs stop."""
@@ -53,21 +52,22 @@ class PostgresStore(SqlStore):
     """
 
     def __init__(
-        self, address: str | ServerAddress, listener: ServerListener | None = None
+        self, address: str | connection.ServerAddress, listener: ServerListener | None = None
     ) -> None:
         """Connects, and creates the tables if there are none."""
-        self._address = read_address(address) if isinstance(address, str) else address
-        self._server = ServerConnection(self._address)
+        self._address = connection.read_address(address) if isinstance(address, str) else address
+        self._server = connection.ServerConnection(self._address)
         self._listener = listener or ServerListener(self._server)
         """One for all connections of a process."""
         self._owns_listener = listener is None
-        self._queue = _RunQueue(self._address)
         self._doubt = False
         """Whether the answer to the last commit was lost, so that it may have been applied."""
+        self._claim_doubt = False
+        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
         self._server.open()
         if isinstance(address, str):
             try:
-                self._server.perform(partial(schema.check_schema, address=self._address))
+                self._server.perform(partial(connection.check_schema, address=self._address))
             except BaseException:
                 self._server.close()
                 raise
@@ -83,13 +83,13 @@ class PostgresStore(SqlStore):
         A call that is made again finds what it has done the first time, if its commit arrived.
         """
 
-        def in_transaction(session: ServerSession) -> T:
+        def in_transaction(session: connection.ServerSession) -> T:
             with session.transaction():
                 return work(session)
 
         if access is StoreAccess.READ:
             return self._server.perform(work)
-        patience = 0.0 if access is StoreAccess.OPTIONAL else PATIENCE_SECONDS
+        patience = 0.0 if access is StoreAccess.OPTIONAL else connection.PATIENCE_SECONDS
         return self._server.perform(in_transaction, patience)
 
     def reopen(self) -> port.Store:
@@ -121,7 +121,7 @@ class PostgresStore(SqlStore):
         Raises `StoreTooNew` if a newer signoff has upgraded the tables.
         """
         ((number, version),) = self._rows(_CHANGES)
-        schema.check_version(version, self._address)
+        connection.check_version(version, self._address)
         return int(number)
 
     def listener(self) -> port.StoreListener:
@@ -148,7 +148,7 @@ class PostgresStore(SqlStore):
             raise StoreBusy(str(error)) from error
 
     def _commit(
-        self, commits: Sequence[port.Commit], session: ServerSession
+        self, commits: Sequence[port.Commit], session: connection.ServerSession
     ) -> list[port.CommitResult]:
         was_lost, self._doubt = self._doubt, True
         with session.transaction():
@@ -168,8 +168,28 @@ class PostgresStore(SqlStore):
         self, owner: port.Owner, capabilities: Iterable[str], alive: port.Alive, limit: int
     ) -> list[port.RunRow]:
         """Gives runs that were handed over and can continue to a worker, the oldest first."""
-        claim = partial(self._queue.claim, owner, sorted(capabilities), alive, limit)
+        claim = partial(self._claim, owner, sorted(capabilities), alive, limit)
         return self._server.perform(claim, CLAIM_PATIENCE_SECONDS)
+
+    def _claim(
+        self,
+        owner: port.Owner,
+        able: list[str],
+        alive: port.Alive,
+        limit: int,
+        session: connection.ServerSession,
+    ) -> list[port.RunRow]:
+        # The tables may have been upgraded since this worker was started.
+        connection.refuse_newer(session, self._address)
+        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
+        settled = session.age_seconds >= SETTLED_SECONDS
+        dead = [each for each in _dead(alive, session, settled) if each != owner.id]
+        was_lost, self._claim_doubt = self._claim_doubt, True
+        lease = [owner.id, owner.host, owner.pid, owner.born, port.LEASE_SECONDS]
+        claimed = session.rows(_CLAIM, [*lease, json.dumps(able), dead, limit, was_lost])
+        # Other runs, which have waited for longer, may have used up the limit.
+        self._claim_doubt = was_lost and len(claimed) == limit
+        return list(map(run_row, claimed))
 
     def put_texts(self, session: StoreSession, texts: Iterable[RunText]) -> None:
         """Stores texts, and which runs use them."""
@@ -194,7 +214,7 @@ class PostgresStore(SqlStore):
         before = time.time()
         ((version, size, now),) = self._rows(q.HEALTH, self._address.schema)
         ahead = now - (before + time.time()) / 2
-        self._server.perform(partial(check_grants, address=self._address))
+        self._server.perform(partial(connection.check_grants, address=self._address))
         where = f"schema {self._address.schema} of {self._address.label}"
         return port.StoreHealth(where, version, size or 0, ahead)
 
@@ -212,7 +232,7 @@ WHERE CASE WHEN $3::text IS NULL THEN runs.id = $1 ELSE runs.name = $3 END
 """
 
 
-def _read_back(session: ServerSession, commit: port.Commit) -> port.CommitResult:
+def _read_back(session: connection.ServerSession, commit: port.Commit) -> port.CommitResult:
     """Returns what became of a commit whose answer was lost, from what the database has now."""
     name = commit.new.name if commit.new is not None else None
     values = [commit.run, commit.head + 1, name]
@@ -303,37 +323,7 @@ SELECT * FROM claimed ORDER BY updated_at, id
 """
 
 
-class _RunQueue:
-    """The queue of one store."""
-
-    def __init__(self, address: ServerAddress) -> None:
-        self._address = address
-        self._doubt = False
-        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
-
-    def claim(
-        self,
-        owner: port.Owner,
-        able: list[str],
-        alive: port.Alive,
-        limit: int,
-        session: ServerSession,
-    ) -> list[port.RunRow]:
-        """Gives runs to a worker that can continue, the longest waiting first."""
-        # The tables may have been upgraded since this worker was started.
-        schema.refuse_newer(session, self._address)
-        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
-        settled = session.age_seconds >= SETTLED_SECONDS
-        dead = [each for each in _dead(alive, session, settled) if each != owner.id]
-        was_lost, self._doubt = self._doubt, True
-        lease = [owner.id, owner.host, owner.pid, owner.born, port.LEASE_SECONDS]
-        claimed = session.rows(_CLAIM, [*lease, json.dumps(able), dead, limit, was_lost])
-        # Other runs, which have waited for longer, may have used up the limit.
-        self._doubt = was_lost and len(claimed) == limit
-        return list(map(run_row, claimed))
-
-
-def _dead(alive: port.Alive, session: ServerSession, settled: bool) -> list[str]:
+def _dead(alive: port.Alive, session: connection.ServerSession, settled: bool) -> list[str]:
     """Returns the owners that need not be believed alive; until settled, no lease has ended."""
     return [
         identity
@@ -352,22 +342,22 @@ DEFAULT_ROLE = "signoff"
 
 def set_up(url: str) -> int:
     """Creates the tables, or brings those of an older version to this one; returns its number."""
-    address = read_address(url)
+    address = connection.read_address(url)
 
-    def migrate(session: ServerSession) -> int:
-        schema.refuse_newer(session, address)
-        schema.migrate(session, address)
-        return schema.schema_version(session)
+    def migrate(session: connection.ServerSession) -> int:
+        connection.refuse_newer(session, address)
+        connection.migrate(session, address)
+        return connection.schema_version(session)
 
-    with closing(ServerConnection(address)) as server:
+    with closing(connection.ServerConnection(address)) as server:
         server.open()
         return server.perform(migrate)
 
 
 def setup_sql(url: str, role: str) -> str:
     """Returns what an administrator runs instead, with grants for a role that changes rows."""
-    address = read_address(url)
-    return schema.setup_sql(address, role or user_of(address.url) or DEFAULT_ROLE)
+    address = connection.read_address(url)
+    return connection.setup_sql(address, role or user_of(address.url) or DEFAULT_ROLE)
 
 
 KIND = port.StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)
@@ -408,7 +398,7 @@ SELECT {RUN} FROM {{s}}.runs WHERE id IN (
 """
 
 
-def _read_news(after: port.Position | None, session: ServerSession) -> port.News:
+def _read_news(after: port.Position | None, session: connection.ServerSession) -> port.News:
     """Returns what was committed after a commit; with None, only how far everything is."""
     values = list(after or (0, 0))
     # The position is read first: what is committed in between is then reported twice, not never.
@@ -421,3 +411,123 @@ def _read_news(after: port.Position | None, session: ServerSession) -> port.News
         complete=after is None or known,
         others=f"{runs}; {requests}",
     )
+
+
+# Receives the server's notifications: LISTEN on a connection of its own.
+#
+# A statement that hands over, answers, cancels, creates or releases a run also sends a NOTIFY.
+# Ordinary commits do not: the server commits transactions that notify one after the other, and
+# eight processes together would make only a fifth of the commits.
+#
+# A message means "look again" and carries no data. A lost one costs time and nothing else, because
+# subscribers still poll now and then. Poolers in transaction mode lose all of them; one is
+# recognized when the store is opened, and then nothing listens.
+
+
+_RETRY_SECONDS = 1.0
+_JOIN_SECONDS = 2.0
+_ALL = frozenset(port.Topic)
+
+
+_Subscription = tuple[frozenset[port.Topic], Callable[[], object]]
+
+
+class ServerListener:
+    """Calls subscribers, in a thread, whenever a message arrives; starts with the first of them."""
+
+    def __init__(self, server: connection.ServerConnection) -> None:
+        self._server = server
+        self._channel = q.channel_of(server.address.schema)
+        self._lock = threading.Lock()
+        self._subscriptions: list[_Subscription] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._wake: socket.socket | None = None
+        """Closed to end the thread."""
+        self._live = threading.Event()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether messages arrive now."""
+        return self._live.is_set()
+
+    def subscribe(
+        self, topics: Collection[port.Topic], hear: Callable[[], object]
+    ) -> Callable[[], None]:
+        """Calls `hear` for each message about a topic; returns what ends that."""
+        subscription = (frozenset(topics), hear)
+        with self._lock:
+            self._subscriptions.append(subscription)
+            # A pooler is recognized when the store is opened, and there nothing would arrive.
+            if self._thread is None and not self._closed and not self._server.is_pooled:
+                self._start()
+            is_late = self._live.is_set()
+        if is_late:
+            hear()
+        return partial(self._subscriptions.remove, subscription)
+
+    def close(self) -> None:
+        """Ends the thread and its connection."""
+        with self._lock:
+            self._closed = True
+        if self._thread is not None and self._wake is not None:
+            self._wake.close()
+            # It may be connecting, which nothing interrupts.
+            self._thread.join(_JOIN_SECONDS)
+
+    def _start(self) -> None:
+        self._wake, woken = socket.socketpair()
+        self._thread = threading.Thread(
+            target=self._run, args=(woken,), name="signoff-listener", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, woken: socket.socket) -> None:
+        # A signal has to reach the main thread, which waits for it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        with woken:
+            while not self._closed:
+                # While the server restarts or fails over, subscribers poll.
+                with suppress(driver().Error, StoreError), self._server.another() as db:
+                    db.execute(f'LISTEN "{self._channel}"')
+                    self._become(live=True)
+                    while not self._closed:
+                        self._tell(_messages(db, woken), list(self._subscriptions))
+                if self._live.is_set():
+                    self._become(live=False)
+                _wait([woken], _RETRY_SECONDS)
+
+    def _become(self, *, live: bool) -> None:
+        """Wakes every subscriber when messages start or stop arriving; some may have been lost.
+
+        A subscriber that joins at the same moment is woken once, here or by `subscribe`.
+        """
+        with self._lock:
+            (self._live.set if live else self._live.clear)()
+            subscriptions = list(self._subscriptions)
+        self._tell(_ALL, subscriptions)
+
+    def _tell(self, topics: Collection[str], subscriptions: Iterable[_Subscription]) -> None:
+        for topics_of, hear in subscriptions:
+            # A loop that has just been closed cannot be called any more.
+            if not topics_of.isdisjoint(topics):
+                with suppress(RuntimeError):
+                    hear()
+
+
+def _messages(db: psycopg.Connection[Any], woken: socket.socket) -> set[str]:
+    """Waits for messages, or until the end of this process's interest, when `woken` is readable."""
+    _wait([db, woken], None)
+    db.pgconn.consume_input()
+    messages = set()
+    while (note := db.pgconn.notifies()) is not None:
+        messages.add(note.extra.decode())
+    return messages
+
+
+def _wait(sources: Sequence[Any], seconds: float | None) -> None:
+    """Waits until one of these can be read; unlike `select`, with any number of open files."""
+    with selectors.DefaultSelector() as selector:
+        for source in sources:
+            selector.register(source, selectors.EVENT_READ)
+        selector.select(seconds)

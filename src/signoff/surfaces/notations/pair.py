@@ -50,10 +50,6 @@ STDIN = "-"
 @click.option("--criteria", metavar="TEXT", help="What the reviewers go by.")
 @click.option("--model", "model_name", metavar="MODEL", help="The model of the agent.")
 @click.option("--max-turns", metavar="NUMBER", help="At most so many turns, 1 to 10.  [default: 5]")
-@click.option("--candidates", metavar="NUMBER", help="Write so many versions in each turn.")
-@click.option("--keep", metavar="WHICH",
-              help="The result if no version passes: the last one, or the best.  "
-              "[default: last]")  # fmt: skip
 @click.option("--verdict", type=click.Choice(VERDICTS),
               help="How reviewers decide: by the phrase SHIP IT, or with an object.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Pass a text only if the reply is the phrase alone.")

@@ -11,20 +11,20 @@ from signoff.app.people.answering import current_user
 from signoff.app.runs.history import events_of, find_finding, find_run_or_finding
 from signoff.app.settings.project import Project
 from signoff.core.errors import UsageError
+from signoff.core.remedies import ShowRun
 from signoff.core.words import FindingStatus
 from signoff.review.flow import policy as recorded_runs
 from signoff.review.flow.decision_file import add_decisions
 from signoff.review.flow.policy import Explanation, Replay, ReviewedRun, reviewed_run
 from signoff.review.pure.critique import Pursuit
-from signoff.review.pure.finding import Finding, blocking_first, group_equal
+from signoff.review.pure.finding import Finding
 from signoff.review.pure.lasting_decision import LastingDecision
 from signoff.surfaces.cli import options
 from signoff.surfaces.cli.output import Output, one_line
 
 _EPILOG = """\b
 Examples:
-  signoff policy explain first-try               every finding of the run
-  signoff policy explain first-try 3fa9c0de11b2  one of them
+  signoff policy explain first-try 3fa9c0de11b2  a finding of the run
   signoff policy explain 3fa9c0de11b2            the same, in any run
   signoff policy replay first-try --policy stricter.yaml
 
@@ -44,24 +44,20 @@ def policy() -> None:
 @options.json_option
 @options.debug_option
 def explain(run: str, finding: str | None, as_json: bool) -> None:
-    """Show what set the behavior of a finding, or list all.
+    """Show what set the behavior of a finding.
 
-    FINDING is a finding's id, a prefix of it, or with a RUN an issue's id such as short-001; the
-    latest round that has it counts. Without a RUN, the newest one that knows the finding counts.
+    FINDING is a finding's id, or the beginning of it. Without a RUN, the newest one that knows the
+    finding counts.
     """
 
     out = options.output(as_json)
     with options.open_here() as project:
         row, found = find_run_or_finding(project, run)
-        if found is not None:
-            finding = found.id
-        recorded = recorded_run(project, row.name)
-    if finding is None:
-        block_on = recorded.config.adjudication.block_on
-        findings = sorted(recorded.findings.values(), key=blocking_first(block_on))
-        out.json([each.to_json() for each in findings]) if as_json else _list(findings, out)
-        return
-    explanation = recorded_runs.explain(recorded, finding)
+        if finding is not None:
+            row, _, found = find_finding(project, finding, row.name)
+        if found is None:
+            raise UsageError("name a finding of the run", remedy=ShowRun(row.name))
+        explanation = recorded_runs.explain(recorded_run(project, row.name), found)
     out.json(explanation.to_json()) if as_json else _print_explanation(explanation, out)
 
 
@@ -94,20 +90,6 @@ def recorded_run(project: Project, name: str) -> ReviewedRun:
     row = project.run(name)
     events = (event for _, event in events_of(project, row))
     return reviewed_run(row.name, project.store.description(row.id), events)
-
-
-def _list(findings: list[Finding], out: Output) -> None:
-    if not findings:
-        out.line("no findings")
-        return
-
-    rows = [
-        (f.id, f.severity.value, f.became.words, f.constraint, _history(f), f"{times}{what}")
-        for f, *equal in group_equal(findings)
-        for times in [f"{len(equal) + 1:,} times: " if equal else ""]
-        for what in [one_line(f.finding, 80)]
-    ]
-    out.table(("FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY", ""), rows)
 
 
 def _history(finding: Finding) -> str:

@@ -17,7 +17,6 @@ from typing import Any, assert_never
 
 import click
 
-from signoff.agents.base import Health
 from signoff.app.people.answering import current_user
 from signoff.app.runs.show import RunDetails, show
 from signoff.app.runs.start import StartPlan, plan
@@ -43,14 +42,12 @@ from signoff.review.flow.files.selection import (
     NothingToReviewError,
     Selection,
     covered,
-    no_changes_note,
     piped_text,
     prepared,
     skipped_note,
 )
 from signoff.review.flow.flow_notation import NOTATION
-from signoff.review.flow.plan import FlowPlan
-from signoff.review.flow.plan import plan as flow_plan
+from signoff.review.flow.plan import call_bounds
 from signoff.review.flow.review_flow import (
     OPTION,
     TARGET,
@@ -58,8 +55,8 @@ from signoff.review.flow.review_flow import (
     review_source,
     with_agents,
 )
-from signoff.review.flow.state import FlowState
-from signoff.review.flow.steps.sign_off import changed_files, finding_line
+from signoff.review.flow.state import FlowState, finding_line
+from signoff.review.flow.steps.sign_off import changed_files
 from signoff.review.pure.artifact import place
 from signoff.review.pure.constraint import Constraint
 from signoff.review.pure.coverage import ReviewCoverage
@@ -215,7 +212,7 @@ def plan_review(
 
 def _checked(name: str, value: Any, kind: OptionKind) -> Any:
     """Returns the value of an option, or its default; raises `UsageError` if it does not fit."""
-    default: Any
+    default: Any = None
     match kind:
         case OptionKind.FLAG:
             default, what, fits = False, "true or false", isinstance(value, bool)
@@ -223,52 +220,46 @@ def _checked(name: str, value: Any, kind: OptionKind) -> Any:
             default, what = [], "a list of texts"
             fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
         case OptionKind.TEXT | OptionKind.FILE:
-            default, what, fits = None, "a text", isinstance(value, str)
+            what, fits = "a text", isinstance(value, str)
         case _:
             assert_never(kind)
-    if value is None or value == "":
-        return default
-    if not fits:
+    if value not in (None, "") and not fits:
         raise UsageError(f"{name} must be {what}, not {value!r}")
-    return value
+    return value or default
 
 
+@dataclass
 class _Review:
     """Turns the command line into the plan of a run."""
 
-    def __init__(
-        self,
-        paths: tuple[str, ...],
-        since: str | None,
-        options: Mapping[str, Any],
-        environment: Mapping[str, str],
-        cwd: Path,
-    ) -> None:
-        self._paths, self._since, self._options = paths, since, options
-        self._environment, self._cwd = environment, cwd
-        self.folder = cwd
-        """Where programs run: in the project, or in the project before the change."""
-        self.left_out: tuple[str, ...] = ()
-        """Constraints that would execute the change, whose rules come from before it."""
+    paths: tuple[str, ...]
+    since: str | None
+    options: Mapping[str, Any]
+    environment: Mapping[str, str]
+    cwd: Path
+    folder: Path = Path()
+    """Where programs run: in the project, or in the project before the change."""
+    left_out: tuple[str, ...] = ()
+    """Constraints that would execute the change, whose rules come from before it."""
 
     def plan(self, *, name: str | None, limits: Mapping[str, str]) -> tuple[StartPlan, Selection]:
         """Returns what a run would start with, and the files it is about."""
 
-        cwd = self._cwd
-        home = expected_home(cwd, self._environment)
+        cwd = self.cwd
+        home = expected_home(cwd, self.environment)
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
         rules = base / home.path.name if base is not None else home.path
         constraints = self._constraints(Home(rules), trusted=base is not None)
-        paths = [_portable(path, cwd, home.root) for path in self._paths]
+        paths = [_portable(path, cwd, home.root) for path in self.paths]
         planned = plan(
             base or cwd,
-            self._environment,
+            self.environment,
             TARGET,
             {},
             name=name,
             command_line=limit_settings(limits),
-            options={OPTION: review_source(paths, self._since, self._options, constraints)},
+            options={OPTION: review_source(paths, self.since, self.options, constraints)},
         )
         workflow = planned.target.workflow
         flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
@@ -285,51 +276,51 @@ class _Review:
 
     def _constraints(self, home: Home, *, trusted: bool) -> list[Constraint]:
 
-        flags = self._options
+        flags = self.options
         constraints = find_constraints(home.path, flags["preset"], flags["sentences"])
         if not any(each.agents for each in constraints):
             return constraints
-        known = compile_context(home, load_settings(home, self._environment)).agents
+        known = compile_context(home, load_settings(home, self.environment)).agents
         used, left_out = with_agents(constraints, known, execute=not trusted)
         self.left_out = tuple(left_out)
         return used
 
     def _base(self, home: Home) -> Path | None:
         """Returns the project as it was before the change, if the rules come from there."""
-        source = self._options["config_from"]
-        if self._since is None:
+        source = self.options["config_from"]
+        if self.since is None:
             if source is not None:
                 raise UsageError("--config-from is about reviews of changes; add --diff BASE")
             return None
         if source is None:
-            source = BASE if self._environment.get("CI") else WORKTREE
+            source = BASE if self.environment.get("CI") else WORKTREE
         if source == WORKTREE:
             return None
-        if self._options["write"] or self._options["baseline"]:
+        if self.options["write"] or self.options["baseline"]:
             raise UsageError(
                 "--write and --baseline change the project; add --config-from worktree"
             )
 
         repository = FileSelector(home.root, home.root).repository()
-        commit = repository.commit(self._since)
+        commit = repository.commit(self.since)
         if not home.path.is_dir():
-            init_home(self._cwd, self._environment)
+            init_home(self.cwd, self.environment)
         # From the base, nothing of the change is read or imported, not even by accident; what the
         # target branch says is trusted.
-        own = {key: value for key, value in self._environment.items() if key != VARIABLE}
-        self._environment = {**own, TRUST: "1"}
+        own = {key: value for key, value in self.environment.items() if key != VARIABLE}
+        self.environment = {**own, TRUST: "1"}
         return base_tree(repository, commit, home.path)
 
     def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:
 
         selector = FileSelector(root, cwd, base)
-        if self._since is not None:
-            return selector.changed_since(self._since, self._paths, self._options["intent"])
-        if self._paths == (STDIN,):
+        if self.since is not None:
+            return selector.changed_since(self.since, self.paths, self.options["intent"])
+        if self.paths == (STDIN,):
             return piped_text(sys.stdin.buffer.read(LARGEST_BYTES + 1))
-        if STDIN in self._paths:
+        if STDIN in self.paths:
             raise UsageError("review either standard input or files, not both")
-        return selector.select(self._paths)
+        return selector.select(self.paths)
 
 
 def _portable(path: str, cwd: Path, root: Path) -> str:
@@ -348,9 +339,8 @@ def _start(
 ) -> int:
 
     out, workflow = display.out, planned.target.workflow
-    planned_flow = flow_plan(workflow)
     files = count(len(selection.files), "file")
-    calls = count(planned_flow.calls["per_round"], "call")
+    calls = count(call_bounds(workflow)["per_round"], "call")
     summary = f"{files}{skipped_note(selection)}; {calls} planned"
     for warning in (*planned.warnings, *workflow.warnings):
         out.warn(str(warning))
@@ -359,7 +349,7 @@ def _start(
     out.note(f"reviewing {summary}, at most {_most_calls(planned)} with corrections")
     limits = _limits(planned, yes=yes)
     with chdir(folder):
-        _refuse_not_ready(planned.not_ready(), planned_flow)
+        refuse_not_ready(planned.not_ready(), by_name=False, option="agent")
     set_up_logging(planned.settings)
     # A run's programs work in the folder it was started in: the settings name them from there.
     with chdir(folder), planned.open(folder, os.environ) as project:
@@ -372,7 +362,7 @@ def _limits(planned: StartPlan, *, yes: bool) -> Limits:
     own = planned.own_limits or Limits()
     if planned.limits.calls is not None or planned.limits.usd is not None:
         return own
-    calls = flow_plan(planned.target.workflow).calls["at_most"]
+    calls = call_bounds(planned.target.workflow)["at_most"]
     if calls > MOST_CALLS and not yes:
         raise UsageError(
             f"this review makes up to {calls} calls, more than {MOST_CALLS}: review fewer files or "
@@ -383,7 +373,7 @@ def _limits(planned: StartPlan, *, yes: bool) -> Limits:
 
 def _most_calls(planned: StartPlan) -> int:
 
-    calls = flow_plan(planned.target.workflow).calls
+    calls = call_bounds(planned.target.workflow)
     return int(calls["at_most"] + calls["again_at_most"])
 
 
@@ -407,16 +397,8 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")
-    _refuse_not_ready(not_ready, flow_plan(planned.target.workflow))
+    refuse_not_ready(not_ready, by_name=False, option="agent")
     return exits.OK
-
-
-def _refuse_not_ready(not_ready: Mapping[str, Health], planned: FlowPlan) -> None:
-    """Raises `ConfigError` if an agent cannot answer; says which steps ask it, and why."""
-
-    fixes = bool(not_ready) and all(map(planned.only_fixes, not_ready))
-    chosen = {planned.chosen(name): health for name, health in not_ready.items()}
-    refuse_not_ready(chosen, by_name=False, option="fixer" if fixes else "agent")
 
 
 _FINISHED = frozenset(
@@ -585,7 +567,9 @@ def print_no_changes(selection: Selection, out: Output) -> int:
         facts = {"open": [], "files": [], "coverage": coverage.to_json()}
         out.json({"review": facts, "exit_code": code})
     else:
-        out.line(no_changes_note(selection))
+        deleted = count(len(selection.deleted), "file")
+        why = f"{deleted} deleted" if selection.deleted else "no file has changed"
+        out.line(f"nothing to review{skipped_note(selection) or f': {why}'}")
         print_coverage(coverage, out)
     return code
 

@@ -1,6 +1,6 @@
-"""A run as OpenTelemetry sees it: spans, log records and measurements, and the export of them.
+"""A run as OpenTelemetry sees it: spans, and the export of them.
 
-`OtelSignals` is the one function from the journal to traces. The export writes its values as OTLP
+`RunSpans` is the one function from the journal to traces. The export writes its values as OTLP
 in JSON lines, which needs no package and works for runs that were never traced; the live observer
 passes them to OpenTelemetry's SDK. So both give the same trace. All ids are derived from the run's
 key, its step visits and its effects, so a run is one trace over waits, kills and resumes, whichever
@@ -10,7 +10,7 @@ processes drove it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -21,23 +21,14 @@ from signoff.core.outcome import NOT_ENDED
 from signoff.core.run_state import RunState
 from signoff.core.spend import Usage
 from signoff.core.stop_reason import error_of
-from signoff.notation import HistoryFold
-from signoff.review.pure.history import IssuesReported
 from signoff.views import genai_names as names
 from signoff.views.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.views.metrics import Distribution
 from signoff.views.timeline import EffectResult, EffectTry, Ended, StepVisit, Timeline
 
 LONGEST_ATTRIBUTE = 256
 """Characters of an attribute that is not content: agents report some of them themselves."""
 
 Attribute = str | int | float | Sequence[str]
-
-_CALL_LABELS = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
-"""What the metrics of a call are broken down by."""
-
-_REVIEWED = frozenset({"artifact", "files"})
-"""The keys of a run's state under which reviews have the text, or the files, that critics read."""
 
 _FAILED = {EffectResult.ERROR, EffectResult.RETRIED, EffectResult.LOST}
 
@@ -61,61 +52,22 @@ class OtelSpan:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OtelEvent:
-    """A log record with a name, in the context of a span."""
-
-    trace_id: str
-    span_id: str
-    """The span it is about."""
-    name: str
-    at: float
-    attributes: Mapping[str, Attribute]
-
-
-@dataclass(frozen=True, slots=True)
-class OtelMeasurement:
-    """One value of a histogram."""
-
-    metric: str
-    value: float
-    attributes: Mapping[str, Attribute]
-
-
-Signal = OtelSpan | OtelEvent | OtelMeasurement
-
-
 @dataclass(slots=True)
-class OtelSignals:
-    """Follows one run, and returns what ends with each of its events."""
+class RunSpans:
+    """Follows one run, and returns the spans that end with each of its events."""
 
     run: str
     """Its name."""
-    history: HistoryFold | None = None
-    """Follows its review, if it has one."""
     content: bool = False
-    """Whether prompts, replies and explanations are included."""
+    """Whether prompts and replies are included."""
     timeline: Timeline = field(default_factory=Timeline)
-    """The run so far; feed events to the signals only, never to this."""
-    _author: str = ""
-    """The span that wrote the current text."""
-    _last_ask: str = ""
-    """The span of the last answer in the current visit."""
+    """The run so far; feed events to the spans only, never to this."""
 
-    def apply(self, event: ev.Event) -> list[Signal]:
+    def apply(self, event: ev.Event) -> list[OtelSpan]:
         """Applies one event."""
-        news = self.history.apply(event) if self.history is not None else ()
-        signals: list[Signal] = []
-        for part in self.timeline.apply(event):
-            span = self._span(part)
-            signals += [span, *self._measurements(part, span)]
-            self._note_author(part, event, span.span_id)
-        for each in news:
-            if isinstance(each, IssuesReported):
-                signals += self._evaluations(each, event.at)
-        return signals
+        return [self._span(part) for part in self.timeline.apply(event)]
 
-    def unfinished(self) -> list[Signal]:
+    def unfinished(self) -> list[OtelSpan]:
         """Returns spans for what has not ended, up to the last event."""
         line = self.timeline
         if line.state.status not in NOT_ENDED:
@@ -199,70 +151,6 @@ class OtelSignals:
             attributes[names.PROGRAM] = str(argv[0])
         return name, attributes
 
-    def _note_author(self, part: Ended, event: ev.Event, span_id: str) -> None:
-        """Notes which span wrote the text that critics will read next."""
-        match part, event:
-            case EffectTry(kind=EffectKind.ASK, result=EffectResult.OK), _:
-                self._last_ask = span_id
-            case StepVisit(), ev.StepFinished(delta=delta):
-                if not _REVIEWED.isdisjoint(delta.get("set", {})):
-                    self._author = self._last_ask or span_id
-                self._last_ask = ""
-
-    def _evaluations(self, report: IssuesReported, at: float) -> Iterator[OtelEvent]:
-        """Yields an event for each finding of one critique."""
-        for issue in report.issues:
-            attributes: dict[str, Attribute] = {
-                names.EVALUATION: report.constraint,
-                names.SCORE_LABEL: str(issue.get("severity", "")),
-                names.CRITIC: report.reviewer,
-            }
-            confidence = issue.get("confidence")
-            if isinstance(confidence, int | float) and not isinstance(confidence, bool):
-                attributes[names.SCORE_VALUE] = float(confidence)
-            if self.content:
-                attributes[names.EXPLANATION] = str(issue.get("finding", ""))
-            yield OtelEvent(
-                self._trace_id,
-                self._author or self._span_id("run"),
-                names.EVALUATION_EVENT,
-                at,
-                {key: clean_attribute(key, value) for key, value in attributes.items()},
-            )
-
-    def _measurements(self, part: Ended, span: OtelSpan) -> Iterator[OtelMeasurement]:
-        """Yields what the metrics of the conventions get from a span."""
-        match part:
-            case RunState():
-                seconds = span.ended_at - span.started_at
-                labels = _only(span.attributes, names.WORKFLOW, names.ERROR_TYPE)
-                yield OtelMeasurement(names.WORKFLOW_DURATION, seconds, labels)
-            case EffectTry(kind=EffectKind.ASK):
-                yield from self._call_measurements(part, span.attributes)
-
-    def _call_measurements(
-        self, part: EffectTry, attributes: Mapping[str, Attribute]
-    ) -> Iterator[OtelMeasurement]:
-        labels = _only(attributes, *_CALL_LABELS)
-        for token_type, key in (("input", "tokens_in"), ("output", "tokens_out")):
-            tokens = attributes.get(names.USAGE[key])
-            if isinstance(tokens, int):
-                typed = {**labels, names.TOKEN_TYPE: token_type}
-                yield OtelMeasurement(names.TOKEN_USAGE, float(tokens), typed)
-        if part.chat:
-            timed = {**labels, **_only(attributes, names.ERROR_TYPE)}
-            yield OtelMeasurement(names.OPERATION_DURATION, part.seconds, timed)
-            return
-        agent = _only(attributes, names.AGENT, names.ERROR_TYPE)
-        yield OtelMeasurement(names.AGENT_DURATION, part.seconds, agent)
-        calls = (part.usage or {}).get("model_calls")
-        if isinstance(calls, int):
-            yield OtelMeasurement(names.INFERENCE_CALLS, float(calls), agent)
-
-
-def _only(attributes: Mapping[str, Attribute], *keys: str) -> dict[str, Attribute]:
-    return {key: attributes[key] for key in keys if key in attributes}
-
 
 def genai_attributes(part: EffectTry) -> dict[str, Attribute]:
     """Returns what the conventions record about a call, without content."""
@@ -313,7 +201,6 @@ _CONTENT = {
     names.INPUT_MESSAGES,
     names.OUTPUT_MESSAGES,
     names.SYSTEM_INSTRUCTIONS,
-    names.EXPLANATION,
 }
 
 
@@ -332,58 +219,34 @@ def clean(text: str, longest: int | None = LONGEST_ATTRIBUTE) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-# The signals of a stored run as OTLP in JSON lines: what collectors and backends read.
+# The spans of a stored run as OTLP in JSON lines: what collectors and backends read.
 
 SERVICE = "signoff"
-SECONDS = (0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84, 655.36, 2621.44, 10485.76)
-COUNTS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0)
-"""Bounds of histograms of seconds, and of tokens and calls."""
 
-_INTERNAL, _CLIENT, _ERROR, _INFO, _CUMULATIVE = 1, 3, 2, 9, 2
-"""Numbers of the protocol: two kinds of span, a status, a severity, a temporality."""
+_INTERNAL, _CLIENT, _ERROR = 1, 3, 2
+"""Numbers of the protocol: two kinds of span, a status."""
 
 
 def otel(record: RunRecord, options: ExportOptions) -> Iterator[str]:
-    """Yields one line for the spans, one for the findings and one for the metrics of a run."""
-    signals = all_signals(record, options)
-    spans = [each for each in signals if isinstance(each, OtelSpan)]
-    events = [each for each in signals if isinstance(each, OtelEvent)]
-    measurements = [each for each in signals if isinstance(each, OtelMeasurement)]
-    start = min((each.started_at for each in spans), default=0.0)
-    end = max((each.ended_at for each in spans), default=0.0)
-    yield _line("resourceSpans", "scopeSpans", "spans", map(_span, spans))
-    if events:
-        yield _line("resourceLogs", "scopeLogs", "logRecords", map(_log, events))
-    if measurements:
-        metrics = _metrics(measurements, start, end)
-        yield _line("resourceMetrics", "scopeMetrics", "metrics", metrics)
+    """Yields the spans of a run on one line."""
+    spans = all_spans(record, options)
+    service = _attributes({"service.name": SERVICE})
+    scoped = {"scope": {"name": SERVICE}, "spans": list(map(_span, spans))}
+    resource = {"resource": {"attributes": service}, "scopeSpans": [scoped]}
+    yield json.dumps({"resourceSpans": [resource]}, separators=(",", ":")) + "\n"
 
 
-def all_signals(record: RunRecord, options: ExportOptions) -> list[Signal]:
+def all_spans(record: RunRecord, options: ExportOptions) -> list[OtelSpan]:
     """Returns everything about a run, in the order in which it ended; open spans come last."""
-    history = record.history(record.definition) if record.history is not None else None
-    follow = OtelSignals(record.name, history, options.content)
+    follow = RunSpans(record.name, options.content)
     # By identity, and in the order of the journal: the same run gives the same bytes every time, so
     # an export that is sent twice is one trace.
-    signals: dict[tuple[str, str], Signal] = {}
+    spans: dict[str, OtelSpan] = {}
     for _, event in record.events(whole=options.content):
-        for signal in follow.apply(event):
-            # A run that failed and was resumed ends twice: its last span is the whole one.
-            signals[_identity(signal, len(signals))] = signal
-    for signal in follow.unfinished():
-        signals[_identity(signal, len(signals))] = signal
-    return list(signals.values())
-
-
-def _identity(signal: Signal, number: int) -> tuple[str, str]:
-    return ("span", signal.span_id) if isinstance(signal, OtelSpan) else ("other", str(number))
-
-
-def _line(resource: str, scope: str, items: str, values: Iterable[dict[str, Any]]) -> str:
-    service = _attributes({"service.name": SERVICE})
-    scoped = {"scope": {"name": SERVICE}, items: list(values)}
-    document = {resource: [{"resource": {"attributes": service}, scope: [scoped]}]}
-    return json.dumps(document, separators=(",", ":")) + "\n"
+        # A run that failed and was resumed ends twice: its last span is the whole one.
+        spans |= {span.span_id: span for span in follow.apply(event)}
+    spans |= {span.span_id: span for span in follow.unfinished()}
+    return list(spans.values())
 
 
 def _span(span: OtelSpan) -> dict[str, Any]:
@@ -398,47 +261,6 @@ def _span(span: OtelSpan) -> dict[str, Any]:
         "endTimeUnixNano": _nanoseconds(span.ended_at),
         "attributes": _attributes(span.attributes),
         "status": {"code": _ERROR} if span.failed else {},
-    }
-
-
-def _log(event: OtelEvent) -> dict[str, Any]:
-    return {
-        "timeUnixNano": _nanoseconds(event.at),
-        "observedTimeUnixNano": _nanoseconds(event.at),
-        "severityNumber": _INFO,
-        "eventName": event.name,
-        "attributes": _attributes(event.attributes),
-        "traceId": event.trace_id,
-        "spanId": event.span_id,
-    }
-
-
-def _metrics(
-    measurements: Iterable[OtelMeasurement], start: float, end: float
-) -> Iterator[dict[str, Any]]:
-    series: dict[str, dict[str, tuple[OtelMeasurement, Distribution]]] = {}
-    for each in measurements:
-        key = json.dumps(each.attributes, sort_keys=True)
-        bounds = SECONDS if names.METRIC_UNITS[each.metric] == "s" else COUNTS
-        points = series.setdefault(each.metric, {})
-        points.setdefault(key, (each, Distribution(bounds)))[1].add(each.value)
-    for metric, points in sorted(series.items()):
-        data = [_point(first, values, start, end) for _, (first, values) in sorted(points.items())]
-        histogram = {"aggregationTemporality": _CUMULATIVE, "dataPoints": data}
-        yield {"name": metric, "unit": names.METRIC_UNITS[metric], "histogram": histogram}
-
-
-def _point(
-    first: OtelMeasurement, values: Distribution, start: float, end: float
-) -> dict[str, Any]:
-    return {
-        "attributes": _attributes(first.attributes),
-        "startTimeUnixNano": _nanoseconds(start),
-        "timeUnixNano": _nanoseconds(end),
-        "count": str(sum(values.counts)),
-        "sum": values.total,
-        "bucketCounts": [str(count) for count in values.counts],
-        "explicitBounds": list(values.bounds),
     }
 
 

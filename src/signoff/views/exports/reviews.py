@@ -16,22 +16,16 @@ from urllib.parse import quote
 from signoff._version import __version__
 from signoff.core.amounts import count, duration, format_spend, timestamp
 from signoff.core.errors import UsageError
+from signoff.core.one_line import one_line
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.stop_reason import describe_stop
 from signoff.core.words import CHANGES, FindingStatus
-from signoff.documents.control_characters import CONTROL, escape_controls, json_text
-from signoff.review.pure.coverage import (
-    SHOWN_NAMES,
-    ConstraintResult,
-    ReviewCoverage,
-    by_reason,
-    describe_missed,
-)
+from signoff.documents.control_characters import escape_controls, json_text
+from signoff.review.pure.coverage import ConstraintResult, ReviewCoverage, describe_missed
 from signoff.review.pure.finding import Finding, describe_equal, group_equal
 from signoff.review.pure.history import ReviewHistory, Round, describe_result, describe_status
-from signoff.review.pure.work_order import EditKind, find_passage
 from signoff.runtime.project_files import written_note
 from signoff.views.exports.run_record import Export, ExportOptions, RunRecord
 
@@ -148,8 +142,6 @@ def _result(history: ReviewHistory, finding: Finding, index: int) -> dict[str, A
     }
     if (reason := _suppression(history, finding)) is not None:
         result["suppressions"] = [reason]
-    if (fixes := _fixes(history, finding, issue.get("edit"))) is not None:
-        result["fixes"] = [fixes]
     if isinstance(confidence := issue.get("confidence"), int | float):
         result["rank"] = round(confidence * 100, 1)
     return result
@@ -195,45 +187,6 @@ def _suppression(history: ReviewHistory, finding: Finding) -> dict[str, Any] | N
     by = f" ({judgment.by})" if judgment is not None else ""
     words = f"{finding.became.words}{by}: {reason}"
     return {"kind": "external", "status": "accepted", "justification": escape_controls(words)}
-
-
-def _fixes(
-    history: ReviewHistory, finding: Finding, edit: Mapping[str, Any] | None
-) -> dict[str, Any] | None:
-    """Returns the exact edit that fixes a finding, if its critic knew one that is unambiguous."""
-    version = history.reviewed_in(finding.last)
-    text = version.files.get(finding.path) if version is not None else None
-    if not edit or text is None:
-        return None
-    # A passage that occurs twice is no place: an editor would apply the fix to the first one, which
-    # may be right as it is.
-    (start, end), problem = find_passage(text, str(edit.get("find", "")))
-    if problem:
-        return None
-    kind = edit.get("kind")
-    start = end if kind == EditKind.INSERT_AFTER else start
-    new = "" if kind == EditKind.DELETE else str(edit.get("text", ""))
-    if CONTROL.search(new.replace("\r\n", "\n")):
-        # What no reader sees must not get into a file, and an escaped text would be another one.
-        return None
-    replacement = {
-        "deletedRegion": _region(text, start, end),
-        "insertedContent": {"text": new},
-    }
-    change = {"artifactLocation": _file(history, finding.path), "replacements": [replacement]}
-    return {"description": {"text": "Apply the critic's edit."}, "artifactChanges": [change]}
-
-
-def _region(text: str, start: int, end: int) -> dict[str, int]:
-    """Returns a range of a text in lines and columns, which count code points from 1."""
-    line, end_line = text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1
-    column = start - text.rfind("\n", 0, start)
-    return {
-        "startLine": line,
-        "startColumn": column,
-        "endLine": end_line,
-        "endColumn": end - text.rfind("\n", 0, end),
-    }
 
 
 def _sentence(text: str) -> str:
@@ -293,8 +246,8 @@ def _property(value: object) -> str:
 
 MOST_FINDINGS = 50
 """Open findings that are listed; a comment on GitHub may have 65,536 characters."""
-LONGEST = 500
-"""Characters of a finding or a quote."""
+LONGEST, LONGEST_LIST = 500, 10_000
+"""Characters of a finding or a quote, and of a list of names."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|>~$])")
 
 
@@ -372,19 +325,11 @@ def _constraints(results: Sequence[ConstraintResult]) -> Iterator[str]:
 
 
 def _coverage(coverage: ReviewCoverage) -> Iterator[str]:
-    """Yields what was not read, each file that makes the review incomplete by its name."""
-    if coverage.missed:
-        yield f"### Incomplete, not read: {len(coverage.missed)}\n\n"
-        for each in coverage.missed[:MOST_FINDINGS]:
-            yield f"- {_code(each.name)}: {_text(each.why)}\n"
-        if len(coverage.missed) > MOST_FINDINGS:
-            yield f"- and {len(coverage.missed) - MOST_FINDINGS} more\n"
-        yield "\n"
-    if coverage.left_out:
-        yield f"### Left out by rule: {len(coverage.left_out)}\n\n"
-        for why, names in by_reason(coverage.left_out).items():
-            more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-            yield f"- {_text(why)}: {', '.join(map(_code, names[:SHOWN_NAMES]))}{more}\n"
+    """Yields what was not read; what makes the review incomplete comes first."""
+    if lines := list(coverage.lines(MOST_FINDINGS)):
+        title = "What was not read" if coverage.complete else "Incomplete"
+        yield f"### {title}\n\n"
+        yield from (f"- {_text(line, LONGEST_LIST)}\n" for line in lines)
         yield "\n"
 
 
@@ -403,10 +348,9 @@ def _rounds(rounds: Sequence[Round]) -> Iterator[str]:
     yield f"\n{count(len(rounds), 'round')}. "
 
 
-def _text(text: str) -> str:
+def _text(text: str, longest: int = LONGEST) -> str:
     """Returns a text that Markdown shows as it is, on one line, and that notifies no user."""
-    flat = " ".join(escape_controls(text).split())
-    cut = flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}…"
+    cut = one_line(escape_controls(text), longest)
     # A zero-width space keeps `@name` from being a mention.
     marked = _SPECIAL.sub(r"\\\1", cut.replace("&", "&amp;").replace("<", "&lt;"))
     return marked.replace("@", "@\u200b")

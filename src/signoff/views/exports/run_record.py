@@ -70,18 +70,14 @@ class RunRecord:
 
     def review(self) -> ReviewHistory | None:
         """Returns the history of the run's review; None if its notation has no reviews."""
-        if self.history is None:
-            return None
-        fold = self.history(self.definition)
-        for _, event in self.events():
-            # The calls of agents are most of a journal, and no part of the history.
-            if event.tag in REVIEW_EVENTS:
-                fold.apply(event)
-        return fold.history
+        return self.folded()[1]
 
     def facts(self, timeline: Timeline) -> Mapping[str, Any]:
         """Returns what the run's notation reports, such as `rounds` and `findings`."""
-        state = timeline.state.state_with_pending
+        return self.reported(timeline.state.state_with_pending)
+
+    def reported(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns what the run's notation reports about a state."""
         return self.report(state, self.definition).facts if self.report else {}
 
 

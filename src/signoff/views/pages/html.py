@@ -167,10 +167,3 @@ def sentence(text: str) -> str:
 def run_path(run: str, *parts: str) -> str:
     """Returns the address of a run's page, or of a page below it."""
     return "/".join(["/runs", *(quote(part, safe="") for part in (run, *parts))])
-
-
-def one_line(text: str, width: int) -> str:
-    """Returns the beginning of a text on one line."""
-    # Most of a long text is never shown, so it is not even split.
-    flat = " ".join(text[: width * 4].split())
-    return flat if len(flat) <= width else f"{flat[: width - 1]}…"

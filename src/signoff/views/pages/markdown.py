@@ -1,17 +1,18 @@
 """Markdown as HTML without active content.
 
-Texts of models are hostile, so nothing of a parser's own HTML is used: it returns tokens, and each
-token becomes an element through `tag`, which escapes its text. A token that is not listed here is
-shown as text. Nothing is ever fetched: an image becomes its description and its address.
+Texts of models are hostile. markdown-it escapes them and renders no HTML that is in them; of the
+attributes that it sets, only those that are listed here are kept, and only addresses of the web and
+of mail become links. Nothing is ever fetched: an image becomes its description and its address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from signoff.views.pages.html import Content, Markup, join, tag
+from signoff.documents.control_characters import escape_controls
+from signoff.views.pages.html import Markup, join, tag
 from signoff.views.pages.review import MOST_TEXT
 
 if TYPE_CHECKING:
@@ -26,10 +27,8 @@ SUFFIXES = (".md", ".markdown")
 _SCHEMES = frozenset({"http", "https", "mailto"})
 _HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
 """The headings of a text are below those of the page that shows it."""
-_ELEMENTS = frozenset({
-    "p", "blockquote", "ul", "ol", "li", "em", "strong", "s",
-    "table", "thead", "tbody", "tr", "th", "td", *_HEADINGS,
-})  # fmt: skip
+_ATTRIBUTES = frozenset({"href", "src", "start"})
+"""What is kept of the attributes that the parser sets; the others are styles and titles."""
 
 
 def is_markdown(path: str) -> bool:
@@ -45,11 +44,18 @@ def markdown_html(text: str) -> Markup:
 
     options = {"html": False, "linkify": False, "maxNesting": DEEPEST}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    # What is no link stays as it was written.
+    parser.validateLink = _is_web_address  # type: ignore[method-assign]  # how the library has it
+    for name, rule in _RULES.items():
+        parser.add_render_rule(name, rule)
     tokens = parser.parse(text)
     if any(token.level >= DEEPEST - 1 for token in tokens):
         # The parser leaves out what is nested deeper, and a reader would not know.
         return _source(text, "The text is nested too deep to be rendered.")
-    return tag("div", _Builder(tokens).contents(), class_="rendered")
+    _restrict(tokens)
+    html = parser.renderer.render(tokens, parser.options, {})
+    # Entities can stand for characters that reorder a page.
+    return tag("div", Markup(escape_controls(html)), class_="rendered")
 
 
 def _source(text: str, why: str) -> Markup:
@@ -58,76 +64,53 @@ def _source(text: str, why: str) -> Markup:
     return join([tag("p", f"{why} This is its source.{rest}", class_="notice"), tag("pre", shown)])
 
 
-class _Builder:
-    """Turns the flat list of tokens into nested elements."""
-
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = iter(tokens)
-
-    def contents(self) -> Content:
-        """Returns the elements up to the end of the one that is open."""
-        found: list[Content] = []
-        for token in self._tokens:
-            if token.nesting < 0:
-                break
-            found.append(self._open(token) if token.nesting else _single(token))
-        return found
-
-    def _open(self, token: Token) -> Content:
-        inside = self.contents()
-        if token.type == "link_open":
-            return _link(str(token.attrs.get("href", "")), inside)
-        # Whatever a newer parser may return: an element that is not listed becomes its text.
-        if token.hidden or token.tag not in _ELEMENTS:
-            # The paragraphs of a tight list are hidden.
-            return inside
-        name = _HEADINGS.get(token.tag, token.tag)
-        element = tag(name, inside, **_numbering(token))
-        return tag("div", element, class_="scroll", tabindex=0) if name == "table" else element
-
-
-def _numbering(token: Token) -> dict[str, int]:
-    """Returns where an ordered list begins to count."""
-    start = token.attrs.get("start") if token.tag == "ol" else None
-    return {"start": start} if isinstance(start, int) else {}
-
-
-def _single(token: Token) -> Content:
-    match token.type:
-        case "inline":
-            return _Builder(token.children or ()).contents()
-        case "softbreak":
-            return "\n"
-        case "hardbreak":
-            return tag("br")
-        case "hr":
-            return tag("hr")
-        case "code_inline":
-            return tag("code", token.content)
-        case "code_block" | "fence":
-            return tag("pre", token.content, tabindex=0)
-        case "image":
-            return _image(str(token.attrs.get("src", "")), token.content)
-        case _:
-            return token.content
-
-
-def _link(address: str, words: Content) -> Iterator[Content]:
-    """Yields a link whose host is visible; other addresses are text."""
+def _is_web_address(url: str) -> bool:
     try:
-        parts = urlsplit(address)
-        host = parts.hostname or parts.path
+        return urlsplit(url).scheme.lower() in _SCHEMES
     except ValueError:
-        parts, host = None, address
-    if parts is None or parts.scheme.lower() not in _SCHEMES:
-        yield from (words, " (", tag("code", address), ")")
-        return
-    yield tag("a", words, href=address, rel="noopener noreferrer nofollow", target="_blank")
-    yield tag("span", f" ({host})", class_="small soft")
+        return False
 
 
-def _image(address: str, words: str) -> Markup:
-    return tag("span", f"[image: {words or 'no description'} · ", tag("code", address), "]")
+def _restrict(tokens: Sequence[Token]) -> None:
+    """Leaves tokens only what this page shows of them, and notes the hosts of links."""
+    host = ""
+    for token in tokens:
+        token.tag = _HEADINGS.get(token.tag, token.tag)
+        token.attrs = {name: v for name, v in token.attrs.items() if name in _ATTRIBUTES}
+        if token.type == "link_open":
+            parts = urlsplit(str(token.attrs["href"]))
+            host = parts.hostname or parts.path
+            token.attrs |= {"rel": "noopener noreferrer nofollow", "target": "_blank"}
+        elif token.type == "link_close":
+            token.meta["host"] = host
+        _restrict(token.children or ())
+
+
+def _link_end(_renderer: Any, tokens: Sequence[Token], at: int, *_options: Any) -> str:
+    """Returns the end of a link with its host: its words may name another one."""
+    host = tokens[at].meta["host"]
+    return f"</a>{tag('span', f' ({host})', class_='small soft')}"
+
+
+def _image(_renderer: Any, tokens: Sequence[Token], at: int, *_options: Any) -> str:
+    token = tokens[at]
+    address = tag("code", str(token.attrs["src"]))
+    return tag("span", f"[image: {token.content or 'no description'} · ", address, "]")
+
+
+def _code(_renderer: Any, tokens: Sequence[Token], at: int, *_options: Any) -> str:
+    return tag("pre", tokens[at].content, tabindex=0)
+
+
+_RULES: Mapping[str, Callable[..., str]] = {
+    "link_close": _link_end,
+    "image": _image,
+    "fence": _code,
+    "code_block": _code,
+    "table_open": lambda *_: '<div class="scroll" tabindex="0"><table>',
+    "table_close": lambda *_: "</table></div>",
+}
+"""What looks otherwise than the library has it."""
 
 
 def rendered_files(files: Mapping[str, str], source: str) -> Iterator[Markup]:

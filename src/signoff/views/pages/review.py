@@ -6,10 +6,7 @@ Also what helps to decide about a review: its open findings, and what the last r
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core.amounts import count
@@ -25,15 +22,12 @@ from signoff.views.pages.html import (
     cut,
     folded,
     join,
-    one_line,
     run_path,
     tag,
 )
 
 MOST_LINES = 12
 """Lines of a text that are shown around a quote."""
-LINE, QUOTE = 140, 2_000
-"""Characters of a finding on one line, and of the quote below it."""
 MOST_TEXT = 400_000
 """Characters of an artifact that a page shows as a whole."""
 MOST_FINDINGS = 20
@@ -52,7 +46,7 @@ _CLASSES = {"+": "add", "-": "del", "\\": "soft", "@": "at"}
 def finding_groups(
     history: ReviewHistory, run: str = "", most: int | None = None
 ) -> Iterator[Markup]:
-    """Yields the findings by status, what needs a look first; those that are open in full.
+    """Yields the findings by status, what needs a look first.
 
     `run` is the run whose page this is; of a status with more than `most`, the rest is a link to
     all of them. The report, which is printed and sent on, has no such page and shows all in full.
@@ -68,17 +62,13 @@ def finding_groups(
             continue
         title, groups = status.words.capitalize(), group_equal(found)
         is_open = status is FindingStatus.OPEN
-        # What is settled is a line that unfolds: hundreds of cards would hide what is still open.
-        in_full = is_open or not run
-        cards = [
-            finding_html(history, group, current) if in_full else _finding_line(history, group)
-            for group in groups[:most]
-        ]
+        cards = [finding_html(history, group, current) for group in groups[:most]]
         more = None
         if most is not None and len(groups) > most:
             words = f"All {len(found):,} {title.lower()} findings"
             address = f"{run_path(run, 'findings')}#group-{status.value}"
             more = tag("p", tag("a", words, href=address))
+        # What is settled is folded: hundreds of cards would hide what is still open.
         unfolded = is_open or (not run and (len(groups) <= 20 or status is FindingStatus.DISMISSED))
         place = f"group-{status.value}"
         yield folded(title, f"{len(found):,}", cards, more, open=unfolded, id=place)
@@ -112,27 +102,6 @@ def finding_html(
     parts.append(_equal(history, group, current))
     style = f"card finding s-{finding.severity.key}"
     return tag("article", parts, id=f"f-{finding.id}", class_=style)
-
-
-def _finding_line(history: ReviewHistory, group: Sequence[Finding]) -> Markup:
-    """Returns a finding, or several equal ones, on a line that unfolds to what became of it."""
-    finding = group[0]
-    times = f" ({len(group):,} times)" if len(group) > 1 else ""
-    summary = tag(
-        "summary",
-        tag("span", finding.severity.value, class_=f"badge {finding.severity.key}"),
-        " ",
-        tag("b", finding.constraint),
-        f" {one_line(finding.finding, LINE)}{times}",
-    )
-    parts = [
-        tag("p", cut(finding.finding), class_="what"),
-        None if finding.omission else tag("pre", finding.quote[:QUOTE]),
-        *_decision(history, finding),
-        _path(finding),
-        _equal(history, group, None),
-    ]
-    return tag("details", summary, parts, id=f"f-{finding.id}", class_="line")
 
 
 def _place(history: ReviewHistory, finding: Finding, current: Version | None) -> Markup:
@@ -258,39 +227,21 @@ def review_context(run: str, history: ReviewHistory) -> Markup:
 
 
 def shown_better(request: Mapping[str, Any], history: ReviewHistory) -> dict[str, Markup]:
-    """Returns the text of a review with its evidence marked, and its diff with its findings.
+    """Returns the text of a review with its evidence marked.
 
     Only where a request shows exactly that: the answer is bound to what the request shows.
     """
-    if not history.versions:
-        return {}
-    texts = [(name, text) for name, text in request["shown"].items() if isinstance(text, str)]
-    found = {
-        name: _marked(history, text) or _answered_hunks(request["run"], history, text)
-        for name, text in texts
-    }
+    texts = {name: text for name, text in request["shown"].items() if isinstance(text, str)}
+    found = {name: _marked(history, text) for name, text in texts.items()}
     return {name: markup for name, markup in found.items() if markup}
 
 
 def _marked(history: ReviewHistory, text: str) -> Markup | None:
-    current = history.versions[-1]
-    if current.files != {UNNAMED: text} or len(text) > MOST_TEXT:
+    current = history.versions[-1] if history.versions else None
+    if current is None or current.files != {UNNAMED: text} or len(text) > MOST_TEXT:
         return None
     marked = marked_text(history, current, history.open_findings())
     return tag("div", marked, class_="shown", tabindex=0)
-
-
-def _answered_hunks(run: str, history: ReviewHistory, text: str) -> Markup | None:
-    if not text.startswith("--- ") or len(history.versions) < 2:
-        return None
-    first, last = history.versions[0], history.versions[-1]
-    hunks = [hunk for found in history.changes(first, last).values() for hunk in found]
-    # The headers of both diffs differ, so the changed lines are compared: exactly what the request
-    # shows must be on the screen, because the answer is bound to that.
-    own = changed_lines(line for hunk in hunks for line in hunk.lines)
-    if own != changed_lines(diff_lines(text)) or len(hunks) > MOST_HUNKS:
-        return None
-    return join(changed_hunks(history, first, last, page=run_path(run, "findings")))
 
 
 def _open_findings(run: str, history: ReviewHistory) -> Markup | None:
@@ -308,8 +259,7 @@ def _open_findings(run: str, history: ReviewHistory) -> Markup | None:
 
 
 def _last_changes(run: str, history: ReviewHistory) -> Markup | None:
-    if len(history.versions) < 3:
-        # With two versions, it is what the request itself shows, or the whole review.
+    if len(history.versions) < 2:
         return None
     before, after = history.versions[-2:]
     title = tag("h2", f"What round {after.round} changed")
@@ -339,38 +289,15 @@ def hunk_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -
 
     `page` is the address of the page that has the findings, if it is another one.
     """
-    header = _header(hunk, findings, page)
-    return tag("div", header, tag("pre", _lines([*map(cut, hunk.lines)])), class_="hunk")
-
-
-def split_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -> Markup:
-    """Returns the same with the old lines on the left and the new ones on the right."""
-    rows = [tag("tr", _cell(*old), _cell(*new)) for old, new in _rows([*map(cut, hunk.lines)])]
-    label = f"Changes {hunk.header}: old on the left, new on the right"
-    lines = tag("table", tag("tbody", join(rows)), class_="split")
-    box = tag("div", lines, class_="scroll", tabindex=0, role="group", aria_label=label)
-    return tag("div", _header(hunk, findings, page), box, class_="hunk")
-
-
-def _header(hunk: DiffHunk, findings: Mapping[str, Finding], page: str) -> Markup:
     answers = [finding_link(findings[i], page) if i in findings else i for i in hunk.findings]
     why: Content = ["answers ", join(_separated(answers))] if answers else "answers no finding"
-    return tag("header", tag("span", hunk.header, class_="mono"), tag("span", why))
+    header = tag("header", tag("span", hunk.header, class_="mono"), tag("span", why))
+    return tag("div", header, tag("pre", _lines([*map(cut, hunk.lines)])), class_="hunk")
 
 
 def unified_html(diff: str) -> Markup:
     """Returns a unified diff of several files with its lines colored; every line is shown."""
     return join(_file(name, lines) for name, lines in _files(diff))
-
-
-def changed_lines(lines: Iterable[str]) -> Counter[str]:
-    """Returns the lines that a diff adds and removes, each with its sign, and how often."""
-    return Counter(line for line in lines if line[:1] in ("+", "-"))
-
-
-def diff_lines(diff: str) -> list[str]:
-    """Returns the lines of a unified diff without the headers of its files."""
-    return [line for _, lines in _files(diff) for line in lines]
 
 
 def _files(diff: str) -> list[tuple[str, list[str]]]:
@@ -426,42 +353,6 @@ def _lines(lines: Sequence[str]) -> Iterator[Markup]:
             position += 1
 
 
-_Side = tuple[str, Content]
-"""A line of one version: how it looks (`add`, `del`, `same` or `none`), and its words."""
-_NONE: _Side = ("none", "")
-
-
-def _rows(lines: Sequence[str]) -> Iterator[tuple[_Side, _Side]]:
-    """Yields the lines of a hunk in pairs, old and new."""
-    position = 0
-    while position < len(lines):
-        removed = _run(lines, position, "-")
-        added = _run(lines, position + len(removed), "+")
-        position += len(removed) + len(added)
-        if removed or added:
-            for old, new in zip_longest(removed, added):
-                yield _pair(old, new)
-            continue
-        line = lines[position]
-        same = ("soft" if line.startswith("\\") else "same", line[1:])
-        yield same, same
-        position += 1
-
-
-def _pair(old: str | None, new: str | None) -> tuple[_Side, _Side]:
-    if old is None or new is None:
-        left = _NONE if old is None else ("del", old[1:])
-        return left, _NONE if new is None else ("add", new[1:])
-    before, after = _words(old[1:], new[1:])
-    return ("del", before), ("add", after)
-
-
-def _cell(style: str, words: Content) -> Markup:
-    sign = {"add": "+", "del": "-"}.get(style, " ")
-    inside = (tag("span", sign, class_="sign"), words) if style != "none" else None
-    return tag("td", inside, class_=style)
-
-
 def _run(lines: Sequence[str], start: int, sign: str) -> list[str]:
     end = start
     while end < len(lines) and lines[end].startswith(sign):
@@ -488,15 +379,8 @@ def _words(old: str, new: str) -> tuple[Content, Content]:
     return before, after
 
 
-class DiffView(StrEnum):
-    """How changes are laid out."""
-
-    INLINE = "inline"
-    SPLIT = "split"
-
-
 def changes_html(
-    history: ReviewHistory, run: str, first: int | None, last: int | None, view: DiffView
+    history: ReviewHistory, run: str, first: int | None, last: int | None
 ) -> Iterator[Markup]:
     """Yields the choice of versions, and the hunks between two of them.
 
@@ -510,16 +394,12 @@ def changes_html(
     if before.number > after.number:
         # Read backward, no hunk would answer anything.
         before, after = after, before
-    yield _chooser(history.versions, run, before, after, view)
-    yield from changed_hunks(history, before, after, view)
+    yield _chooser(history.versions, run, before, after)
+    yield from changed_hunks(history, before, after)
 
 
 def changed_hunks(
-    history: ReviewHistory,
-    before: Version,
-    after: Version,
-    view: DiffView = DiffView.INLINE,
-    page: str = "",
+    history: ReviewHistory, before: Version, after: Version, page: str = ""
 ) -> Iterator[Markup]:
     """Yields the hunks between two versions with the findings that they answer.
 
@@ -536,22 +416,15 @@ def changed_hunks(
         if path and history.name_of(path) != name:
             name = history.name_of(path)
             yield tag("h3", name, class_="mono")
-        yield (split_html if view is DiffView.SPLIT else hunk_html)(hunk, by_id, page)
+        yield hunk_html(hunk, by_id, page)
     if len(found) > MOST_HUNKS:
         yield tag("p", f"{len(found) - MOST_HUNKS} more changes are not shown.", class_="soft")
 
 
-def _chooser(
-    versions: Sequence[Version], run: str, before: Version, after: Version, chosen: DiffView
-) -> Markup:
-    views = [
-        tag("option", words, value=view.value, selected=view is chosen)
-        for view, words in ((DiffView.INLINE, "inline"), (DiffView.SPLIT, "side by side"))
-    ]
+def _chooser(versions: Sequence[Version], run: str, before: Version, after: Version) -> Markup:
     fields = [
         _versions("from", "From", versions, before),
         _versions("to", "to", versions, after),
-        tag("label", tag("span", "View"), tag("select", views, name="view")),
         tag("button", "Compare", type="submit"),
     ]
     address = f"{run_path(run)}#changes"

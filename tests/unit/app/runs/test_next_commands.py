@@ -66,7 +66,7 @@ def test_a_stored_remedy_is_read_back_unchanged(remedy: fix.Remedy) -> None:
         (fix.StartWorker(("gpu", "two words")), "worker --capability gpu --capability 'two words'"),
         (
             fix.StartWorker(("agent:claude", "folder:/srv/book", "host:desk")),
-            "start one where agent claude is ready in /srv/book on desk: signoff worker",
+            "start one that has agent:claude, folder:/srv/book, host:desk: signoff worker",
         ),
         (fix.Resume(agent="auto", instead="manual"), "signoff resume one --agent auto=manual"),
         (fix.ShowInbox(7), "signoff inbox 7"),

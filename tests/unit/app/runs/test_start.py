@@ -185,7 +185,7 @@ def test_a_module_is_a_target_only_if_the_settings_name_it(folder: Path) -> None
     (folder / ".signoff" / "config.yaml").write_text("version: 1\nworkflows: [team_flows]\n")
     found = startable(folder, {})
 
-    assert found.find("team_flows.hi:WORKFLOW", folder).name == "hi"
+    assert found.find("team_flows/hi.py:WORKFLOW", folder).name == "hi"
     with pytest.raises(er.UnknownName):
         found.find("other_flows.hi:WORKFLOW", folder)
 
@@ -419,22 +419,6 @@ async def test_a_switch_of_an_unknown_agent_is_a_warning(project: Project) -> No
     assert len(warnings) == 1
 
 
-async def test_a_deleted_constraint_can_be_copied_from_the_run(project: Project) -> None:
-    """A run that waited for weeks must not be lost with a deleted file."""
-    root = project.home.root
-    (root / "clear.yaml").write_text("summary: It is clear.\n")
-    (root / "sea.yaml").write_text(SEA)
-    await start(project, project.find("sea.yaml"), {}, name="sea")
-    (root / "clear.yaml").unlink()
-
-    with pytest.raises(er.InvalidWorkflow, match=r"has goal\.yaml and constraints"):
-        await resume(project, "sea")
-
-    stored = root / ".signoff/runs/sea/constraints/clear.yaml"
-    (root / "clear.yaml").write_bytes(stored.read_bytes())
-    assert (await resume(project, "sea")).status is Status.WAITING
-
-
 # Tests of `resume` with corrected parameters.
 
 
@@ -489,3 +473,19 @@ async def test_an_unknown_or_wrong_correction_is_refused(failed: Project) -> Non
             await resume(failed, "one", params=params)
 
     assert failed.run("one").head == head
+
+
+async def test_a_deleted_constraint_can_be_copied_from_the_run(project: Project) -> None:
+    """A run that waited for weeks must not be lost with a deleted file."""
+    root = project.home.root
+    (root / "clear.yaml").write_text("summary: It is clear.\n")
+    (root / "sea.yaml").write_text(SEA)
+    await start(project, project.find("sea.yaml"), {}, name="sea")
+    (root / "clear.yaml").unlink()
+
+    with pytest.raises(er.InvalidWorkflow, match=r"clear"):
+        await resume(project, "sea")
+
+    stored = root / ".signoff/runs/sea/constraints/clear.yaml"
+    (root / "clear.yaml").write_bytes(stored.read_bytes())
+    assert (await resume(project, "sea")).status is Status.WAITING

@@ -7,28 +7,23 @@ import pytest
 from signoff.agents import auto
 from signoff.agents.base import Health
 from signoff.app.settings.agents import (
-    DEFAULT,
     agent_limits,
     build_agents,
     check_agents,
     find_not_ready,
-    pull_model,
-    remove_model,
 )
-from signoff.app.settings.config_schema import Rate
 from signoff.app.settings.settings import AgentSettings
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.core.errors import AgentBadRequest, AgentTransient, NotAllowed, UnknownName
+from signoff.core.errors import AgentBadRequest, AgentTransient, NotAllowed
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Usage
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.notation import Ask
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Call, Capabilities, capabilities_of
+from signoff.runtime.ports import AgentLimits, Call, Capabilities, capabilities_of
 from signoff.runtime.result import RunResult
-from signoff.runtime.services import AgentLimits
 from signoff.runtime.sub_agents import Dispatch
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import FrozenClock
@@ -91,9 +86,9 @@ def test_only_agents_with_limits_get_limits() -> None:
     limits = agent_limits(
         {
             "free": AgentSettings("x"),
-            "busy": AgentSettings("x", concurrency=2),
-            "slow": AgentSettings("x", rate=Rate(10, 60.0)),
-            "keen": AgentSettings("x", retries=0, fallback="claude"),
+            "busy": AgentSettings("x", AgentLimits(concurrency=2)),
+            "slow": AgentSettings("x", AgentLimits(rate="10/min")),
+            "keen": AgentSettings("x", AgentLimits(retries=0), fallback="claude"),
         }
     )
 
@@ -101,8 +96,8 @@ def test_only_agents_with_limits_get_limits() -> None:
     assert {name: limits.pop(name) for name in programs} == dict.fromkeys(programs, AgentLimits(8))
     assert limits == {
         "busy": AgentLimits(2),
-        "slow": AgentLimits(None, 10, 60.0),
-        "keen": AgentLimits(attempts=1 + 4),
+        "slow": AgentLimits(rate="10/min"),
+        "keen": AgentLimits(retries=1 + 4 - 1),
     }
 
 
@@ -147,7 +142,7 @@ async def run(limits: Limits | None = None, **agents: AgentSettings) -> RunResul
 async def test_a_fallback_answers_after_the_attempts_of_the_agent() -> None:
     """Each attempt is counted, its cost unknown; the answer's own cost is known."""
     result = await run(
-        writer=mine(Busy, retries=1, fallback="other"),
+        writer=mine(Busy, limits=AgentLimits(retries=1), fallback="other"),
         other=mine(Model, price={"in": 2, "out": 4}),
     )
 
@@ -157,7 +152,7 @@ async def test_a_fallback_answers_after_the_attempts_of_the_agent() -> None:
 
 async def test_an_agent_without_retries_fails_at_its_first_error() -> None:
     """Users who pay per call turn retries off."""
-    result = await run(writer=mine(Busy, retries=0))
+    result = await run(writer=mine(Busy, limits=AgentLimits(retries=0)))
 
     assert (result.status, result.spend.calls) == (Status.FAILED, 1)
 
@@ -224,19 +219,6 @@ async def test_the_price_list_does_not_apply_to_another_server() -> None:
 
     assert (await run(writer=listed)).spend.usd == 2.5
     assert (await run(writer=elsewhere)).spend.usd is None
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    return {"SIGNOFF_MODELS": str(tmp_path)}
-
-
-async def test_an_unknown_model_is_not_searched_for(environment: dict[str, str]) -> None:
-    """No package may be downloaded because of a typo."""
-    with pytest.raises(UnknownName, match=DEFAULT):
-        await pull_model("smollm3", environment)
-    with pytest.raises(UnknownName, match=DEFAULT):
-        remove_model("smollm3", environment)
 
 
 class Silent:

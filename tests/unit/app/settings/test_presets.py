@@ -22,9 +22,9 @@ from signoff.core.errors import UnknownName, UsageError
 from signoff.core.remedies import PassOption
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.documents.source_file import SourceFile
-from signoff.review.flow.constraint_file import load_constraints
 from signoff.review.flow.flow_notation import NOTATION
 from signoff.review.flow.reading import read_flow
+from signoff.review.flow.sections import load_constraints
 from signoff.testing import ScriptedAgent
 
 NAMES = [preset.name for preset in NOTATION.presets]

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.settings.config_schema import Rate
 from signoff.app.settings.home import Home, init_home, template
 from signoff.app.settings.settings import (
     Settings,
@@ -49,7 +48,7 @@ def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
     settings = load_settings(home, environment)
 
     assert settings.limits.usd == 5
-    assert settings.agents["claude"].rate == Rate(10, 60.0)
+    assert settings.agents["claude"].limits.rate == "10/min"
     assert settings.agents["mine"].kind == "my_package.agents:build"
     assert settings.roles == {"developer": "claude"}
     assert settings.workflows == ["workflows", "my_package.workflows"]
@@ -98,7 +97,7 @@ def test_a_layer_replaces_one_option_of_an_agent_and_leaves_the_others(
     agent = load_settings(home, environment).agents["claude"]
 
     assert agent.kind == "claude"
-    assert agent.concurrency == 1
+    assert agent.limits.concurrency == 1
     assert agent.options == {"model": "large"}
 
 

@@ -342,6 +342,12 @@ CREATE EXTENSION dblink
 ALTER SYSTEM SET fsync = off
 ALTER ROLE postgres PASSWORD 'x'
 SELECT current_setting('is_superuser'), set_config('role', 'postgres', false)
+INSERT INTO books (id, title) VALUES (nextval('books_id_seq'), 'seq') RETURNING *
+SELECT id FROM books WHERE id = 1 FOR UPDATE
+SELECT id FROM books ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+SELECT b.id FROM books b JOIN chapters c ON c.book = b.id FOR NO KEY UPDATE OF b NOWAIT
+SELECT id FROM books FOR SHARE
+SELECT id FROM books WHERE id = 1 FOR KEY SHARE
 SELECT nextval('books_id_seq')
 SELECT pg_catalog.nextval('books_id_seq')
 SELECT "nextval"('books_id_seq')

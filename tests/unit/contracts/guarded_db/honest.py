@@ -148,17 +148,11 @@ SELECT book, n, count(*) FROM chapters GROUP BY ROLLUP (book, n)
 SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'
 INSERT INTO books (title, tags) VALUES (gen_random_uuid()::text, ARRAY['a']), (DEFAULT, '{}')
 INSERT INTO chapters (book, n) VALUES (1, 1) ON CONFLICT ON CONSTRAINT place DO UPDATE SET n = 9
-INSERT INTO books (id, title) VALUES (nextval('books_id_seq'), 'seq') RETURNING *
 UPDATE books SET meta = jsonb_set(meta, '{a}', '2'), added = now() WHERE id = 1
 UPDATE books SET (title, price) = ('x', 1) WHERE id = 1
 UPDATE books AS b SET title = 'x' FROM chapters c WHERE c.book = b.id AND c.n = 2 RETURNING b.id
 WITH x AS MATERIALIZED (SELECT 1 AS id) SELECT id FROM x
 SELECT title IS DISTINCT FROM 'x', greatest(1, 2), least(1, 2), now() FROM books
-SELECT id FROM books WHERE id = 1 FOR UPDATE
-SELECT id FROM books ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
-SELECT b.id FROM books b JOIN chapters c ON c.book = b.id FOR NO KEY UPDATE OF b NOWAIT
-SELECT id FROM books FOR SHARE
-SELECT id FROM books WHERE id = 1 FOR KEY SHARE
 SELECT meta ? 'a', meta ?| ARRAY['a'], meta ?& ARRAY['a'], meta #>> '{a}', meta - 'a' FROM books
 SELECT e.key, e.value FROM books, jsonb_each(meta) AS e
 SELECT g.i, u.u FROM generate_series(1, 2) AS g(i), unnest(ARRAY[1]) AS u(u)

@@ -2,8 +2,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -212,41 +212,6 @@ def test_writes_go_to_the_current_file(file: Path, tmp_path: Path) -> None:
         writer.execute("UPDATE chapters SET words = 8 WHERE words = 7")
 
     assert words(connections) == 8
-
-
-def test_who_waits_for_the_programs_own_pool_does_not_keep_others_waiting(file: Path) -> None:
-    """The event loop would stand still that has to give a connection back."""
-    wanted, returned = threading.Event(), threading.Event()
-
-    @contextmanager
-    def pool() -> Iterator[sqlite3.Connection]:
-        if threading.current_thread().name == "writes":
-            wanted.set()
-            assert returned.wait(30)
-        with closing(sqlite3.connect(file, check_same_thread=False)) as db:
-            yield db
-
-    connections = Connections(pool)
-    connections.lease()
-
-    def write() -> None:
-        with connections.writer():
-            pass
-
-    writes = threading.Thread(target=write, name="writes")
-    reads = threading.Thread(target=connections.lease)
-    writes.start()
-    assert wanted.wait(30)
-    reads.start()
-    reads.join(10)
-    is_waiting = reads.is_alive()
-    returned.set()
-    writes.join()
-    reads.join()
-    connections.release()
-    connections.release()
-
-    assert not is_waiting
 
 
 # Steps that end at the same time share a commit, and each ends as it would alone.

@@ -19,7 +19,6 @@ from signoff.review.flow.compile import compile_flow
 from signoff.review.flow.layout import FlowLayout
 from signoff.review.flow.model import Flow, GenflowConfig, StepKind, WorkflowStep
 from signoff.review.flow.sections import Goal
-from signoff.review.flow.steps.critique import INSTRUCTIONS
 from signoff.review.pure.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, capabilities_of
@@ -50,10 +49,9 @@ def constraint(name: str, **fields: Any) -> Constraint:
     return Constraint(name, summary=f"Be {name}.", rules=(rule,), **fields)
 
 
-def long_constraint(name: str, **fields: Any) -> Constraint:
-    """Returns a constraint that is too long to join a call that is made for others."""
-    rule = Rule(f"{name}-rule", f"It must be {name}. ".ljust(2 * INSTRUCTIONS, "!"), Severity.HIGH)
-    return Constraint(name, summary=f"Be {name}.", rules=(rule,), **fields)
+def lone_constraint(name: str) -> Constraint:
+    """Returns a constraint that joins no call that is made for others."""
+    return constraint(name, script="./check.sh")
 
 
 MINIMAL = (step("generate"), step("critique"), step("adjudicate"), step("refine", mode="rewrite"))

@@ -38,7 +38,6 @@ def test_a_version_judged_without_any_critique_is_not_reviewed() -> None:
     assert view is not None
     assert view.facts == {"reviewed": False, "round": None, "open": None} | {
         "unfinished": [],
-        "unchecked": [],
     }
 
 

@@ -34,10 +34,9 @@ def test_open_findings_are_listed_the_worst_first_and_bounded() -> None:
     """A hundred findings must not push the next command off the screen."""
     flow_report = report(after(100), {})
 
-    lines = [line for line in flow_report.details.splitlines() if line.startswith("  [")]
+    lines = [line for line in flow_report.details.splitlines() if " style/short: " in line]
     assert len(lines) == MOST_FINDINGS
-    assert lines[0].startswith("  [CRITICAL] ")
-    assert "style: Sentence 99 is" in lines[0]
+    assert lines[0].startswith("  CRITICAL style/short: Sentence 99 is")
     assert all(len(line) < 150 for line in lines)
     assert flow_report.details.endswith("  ... and 88 more")
 

@@ -159,30 +159,6 @@ def test_a_second_step_that_would_write_the_same_file_adds_its_name(
     assert shelf.json(f"{critiques}_style_review.json")["overall"] == "PASS"
 
 
-def test_reviews_with_similar_names_have_different_files(tmp_path: Path, story: Story) -> None:
-    """`a` read by `b-c` and `a-b` read by `c` were one file, and one of them was lost."""
-    first = {**CRITIQUE, "constraint_id": "a", "reviewer": "b-c"}
-    second = {**CRITIQUE, "constraint_id": "a-b", "reviewer": "c", "overall": "PASS"}
-    story.begin().commit(drafted())
-    story.commit(reviewed("structure_review", "judge", first, second))
-
-    shelf = Shelf(tmp_path, story).look()
-
-    assert shelf.json("iterations/1/critiques/a-b-c.json")["overall"] == "FAIL"
-    assert shelf.json("iterations/1/critiques/a-b-c_2.json")["overall"] == "PASS"
-
-
-def test_constraints_with_the_same_long_prefix_are_all_shown() -> None:
-    """Ids that are longer than a file name were cut to the same one."""
-    long = "x" * 70
-    constraints = [{"id": f"{long}-{n}", "priority": n, "summary": "s"} for n in (1, 2)]
-
-    files = FlowLayout().definition({"source": {"constraints": constraints}})
-
-    texts = [text.decode() for path, text in files.items() if path.startswith("constraints/")]
-    assert [f"{long}-1" in texts[0], f"{long}-2" in texts[1]] == [True, True]
-
-
 def test_a_refinement_at_the_round_limit_is_shown_once(tmp_path: Path, story: Story) -> None:
     """It is pending, as the run ends there, and counts when more rounds are granted later."""
     did = refined("fix", "draft")

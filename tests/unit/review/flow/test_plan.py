@@ -1,16 +1,12 @@
 """Tests of the plan that a dry run shows."""
 
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
+from signoff.core.workflow import Workflow
 from signoff.review.flow.compile import compile_flow
-from signoff.review.flow.plan import FlowPlan, plan
-from signoff.review.flow.sections import ConstraintConfig, Goal, RoutingConfig, RoutingRule
-from signoff.review.pure.constraint import SourceBlock
-from signoff.testing import ScriptedAgent
-from tests.unit.review.flow.harness import changed, constraint, flow, play, step
+from signoff.review.flow.plan import call_bounds, dry_run
+from signoff.review.flow.sections import ConstraintConfig, RoutingConfig, RoutingRule
+from tests.unit.review.flow.harness import changed, constraint, flow, step
 
 ROUTING = RoutingConfig(
     default_agents=("claude", "codex"), rules=(RoutingRule(match="legal*", agents=("gemini",)),)
@@ -25,15 +21,15 @@ STEPS = (
 CONSTRAINTS = (constraint("style"), constraint("legal-terms", priority=1))
 
 
-def planned() -> FlowPlan:
+def planned() -> Workflow:
     the_flow = flow(STEPS, CONSTRAINTS, max_iterations=4)
     routed = changed(the_flow.config, constraints=ConstraintConfig(routing=ROUTING))
-    return plan(compile_flow(replace(the_flow, config=routed), "flow"))
+    return compile_flow(replace(the_flow, config=routed), "flow")
 
 
 def test_the_rule_that_selected_a_critic_is_shown() -> None:
     """With rules, ranges and defaults, users cannot know which agent reviews what."""
-    review = planned().facts["plan"][2]
+    review = dry_run(planned()).facts["plan"][2]
 
     decided = {(ask["constraint"], ask["agent"]): ask["decided_by"] for ask in review["asks"]}
     assert decided[("legal-terms", "gemini")] == "the routing rule 'legal*'"
@@ -42,56 +38,26 @@ def test_the_rule_that_selected_a_critic_is_shown() -> None:
 
 def test_calls_are_bounded_for_the_whole_run_and_corrections_counted_separately() -> None:
     """The bound must hold: 1 draft, 1 + 3 reviews, no judge, 1 edit, four times."""
-    flow_plan = planned()
-
-    assert flow_plan.calls == {
+    assert call_bounds(planned()) == {
         "per_round": 6,
         "rounds": 4,
         "at_most": 24,
         "again_at_most": (4 + 2) * 4,
     }
-    assert "at most 24 calls: 6 a round, 4 rounds" in flow_plan.notes
-
-
-async def test_the_first_prompt_has_the_planned_size(tmp_path: Path) -> None:
-    """Otherwise the planned size would be a guess."""
-    (tmp_path / "notes.md").write_text("Tea is a drink.\n" * 20)
-    sources = SourceBlock(files=("notes.md", "gone.md"))
-    about_tea = constraint("style", source=sources)
-    the_flow = flow((STEPS[0], STEPS[3]), (about_tea,), root=tmp_path)
-    the_flow = replace(the_flow, goal=Goal(goal="Write about tea.", source=sources))
-    agent = ScriptedAgent(["# Tea"])
-
-    flow_plan = plan(compile_flow(the_flow, "flow"))
-    await play(the_flow, {"claude": agent}, tmp_path / "runs")
-
-    (request,) = agent.requests
-    sent = len(request.prompt) + len(request.system or "")
-    assert flow_plan.facts["plan"][0]["asks"][0]["prompt_chars"] == sent
+    assert "at most 24 calls: 6 a round, 4 rounds" in dry_run(planned()).notes
 
 
 def test_programs_get_the_warnings_with_the_plan() -> None:
     """They do not see what the terminal shows before a run."""
     workflow = compile_flow(flow(STEPS, CONSTRAINTS), "flow", ["gone.md: no such file"])
 
-    assert plan(workflow).facts["warnings"] == ["gone.md: no such file"]
-
-
-@pytest.mark.parametrize("mode", ["edit", "apply", "rewrite"])
-def test_every_mode_of_refining_is_planned(mode: str) -> None:
-    """A rewrite sends the whole text, an edit does not; both cost one call."""
-    the_flow = flow((step("generate"), step("adjudicate"), step("refine", mode=mode)))
-
-    _, _, refine = plan(compile_flow(the_flow, "flow")).facts["plan"]
-
-    assert (refine["mode"], refine["calls"]) == (mode, 1)
-    assert refine["asks"][0]["prompt_chars"] > 100
+    assert dry_run(workflow).facts["warnings"] == ["gone.md: no such file"]
 
 
 def test_calls_that_confirm_findings_are_announced() -> None:
     """Their number depends on the findings, so no bound includes them."""
     workflow = compile_flow(flow(STEPS, CONSTRAINTS, verify={"agent": "gemini"}), "flow")
 
-    notes = plan(workflow).notes
+    notes = dry_run(workflow).notes
 
     assert "and one call of gemini for each finding that is HIGH or worse (verify)" in notes

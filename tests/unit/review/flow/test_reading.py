@@ -154,7 +154,6 @@ limits: {usd: "5"}
         "8: workflow[1].constraints is 'style*'",
         "10: unknown key 'agnet'",
         "12: workflow[3].mode is 'delete'",
-        "13: workflow[3].loop_to is 'nowhere', an unknown step",
         "14: default_behavior.high is 'explode'",
         "16: adjudication.approval.block_on[0] is 'SEVERE'",
         "17: adjudication.escalation.thrash_threshold is 99",
@@ -207,23 +206,24 @@ def test_an_invalid_value_is_reported_with_the_valid_ones(
     assert words in line
 
 
-def test_an_invalid_step_does_not_hide_a_duplicate_name(tmp_path: Path) -> None:
-    """Otherwise each fix would only reveal the next mistake."""
-    lines = complaints(
-        tmp_path,
-        """\
+def test_rules_about_the_whole_flow_follow_when_its_values_are_valid(tmp_path: Path) -> None:
+    """Nonsense about steps in doubt would hide what is really wrong."""
+    flow = """\
 workflow:
-  - {step: generate, name: draft}
-  - {step: dance}
-  - {step: critique, name: draft}
-  - waltz
-""",
-    )
+  - {{step: generate, name: draft}}
+  - {{step: critique, name: draft, execution: {execution}}}
+  - {{step: refine, loop_to: nowhere}}
+"""
 
-    assert len(lines) == 3
-    assert "3: workflow[1].step is 'dance'" in lines[0]
-    assert "4: 'draft' is the name of workflow[0] and of workflow[2]" in lines[1]
-    assert "5: workflow[3] is 'waltz'" in lines[2]
+    (line,) = complaints(tmp_path, flow.format(execution="paralel"))
+    assert line.startswith("3: workflow[1].execution is 'paralel'")
+
+    lines = complaints(tmp_path, flow.format(execution="serial"))
+    assert [line.split(" (")[0] for line in lines] == [
+        "3: 'draft' is the name of workflow[0] and of workflow[1]",
+        "4: the refine step at 2 comes before any adjudicate step",
+        "4: workflow[2].loop_to is 'nowhere', an unknown step",
+    ]
 
 
 def test_a_typo_in_the_word_workflow_is_not_read_as_the_fixed_loop(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.unit.review.flow.harness import (
     fails,
     flow,
     issue,
-    long_constraint,
+    lone_constraint,
     passes,
     play,
     rules,
@@ -69,11 +69,12 @@ async def test_a_quote_that_does_not_occur_marks_its_finding(tmp_path: Path) -> 
     (finding,) = result.state["findings"]["entries"]
     assert finding["unverified"] is True
     flow_report = report(result.state, {})
-    assert " clear (unverified): too long" in flow_report.details
+    assert "too long (unverified) [" in flow_report.details
     assert "1 review: clear by claude: not found" in flow_report.details
     assert flow_report.facts["remarks"] == list(result.state["remarks"])
     status = (tmp_path / "run/final/status.md").read_text()
-    assert "(clear, unverified): too long\n  - quote: words that are not there\n" in status
+    assert "too long (unverified) [" in status
+    assert "\n  - quote: words that are not there\n" in status
     assert "\n\n## Warnings\n\n- Round 1, review: clear" in status
 
 
@@ -179,7 +180,7 @@ async def test_a_review_that_is_not_repeated_counts_for_the_later_version(tmp_pa
         )
         .on("against short now", passes())
     )
-    constraints = [constraint("clear"), long_constraint("short")]
+    constraints = [constraint("clear"), lone_constraint("short")]
     played = flow(loop, constraints, max_iterations=2, rereview="changed")
 
     result = await play(played, {"claude": claude}, tmp_path)

@@ -136,7 +136,6 @@ def test_a_flow_without_constraints_is_one_warning() -> None:
 def test_judging_that_cannot_work_is_reported() -> None:
     """The run would end at its limit, or judge nothing."""
     blind = with_ids((GENERATE, ADJUDICATE, CRITIQUE))
-    loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, changed(REFINE, loop_to="adjudicate")))
 
     assert (
         "nothing passes"
@@ -146,32 +145,3 @@ def test_judging_that_cannot_work_is_reported() -> None:
         warnings(GenflowConfig(workflow=blind), TONE)[0]
         == "'adjudicate' judges before any critique step"
     )
-    assert warnings(GenflowConfig(workflow=loops), TONE) == [
-        "after the loop to 'adjudicate' there are no critiques to judge"
-    ]
-
-
-def test_findings_that_no_judge_sees_are_reported() -> None:
-    """An approval that never saw a critical finding looks like any other."""
-    previous = changed(ADJUDICATE, scope="previous")
-    unseen = with_ids((GENERATE, CRITIQUE, CRITIQUE, previous, REFINE, CRITIQUE))
-    seen = with_ids((GENERATE, CRITIQUE, previous, REFINE, CRITIQUE, ADJUDICATE))
-
-    assert warnings(changed(USUAL, workflow=seen), TONE) == []
-    assert warnings(changed(USUAL, workflow=unseen), TONE) == [
-        "no judge sees the findings of 'critique_1'; those that block stay open",
-        "no judge sees the findings of 'critique_5'; those that block stay open",
-    ]
-
-
-def test_a_flow_that_no_approval_ends_is_reported() -> None:
-    """It uses all its rounds, whatever its judges decide."""
-    going_on = changed(ADJUDICATE, on_approved="continue")
-    finishing = changed(ADJUDICATE, on_approved="finish")
-    endless = with_ids((GENERATE, CRITIQUE, ADJUDICATE, going_on))
-    ends = with_ids((GENERATE, CRITIQUE, finishing, CRITIQUE, going_on))
-
-    assert warnings(changed(USUAL, workflow=ends), TONE) == []
-    assert warnings(changed(USUAL, workflow=endless), TONE) == [
-        "no verdict ends a run: it ends at its round limit"
-    ]

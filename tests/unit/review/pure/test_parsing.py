@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 
 from signoff.core.effects import Reply
-from signoff.core.severity import Severity
+from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.pure.critique import Adjudication, Critique, Overall, Pursuit, Verdict
 from signoff.review.pure.parsing import (
     MOST_DECISIONS,
     Unreadable,
     find_adjudication,
+    limit_issues,
     parse_adjudication,
     parse_critique,
 )
@@ -148,9 +149,11 @@ def test_the_cap_on_findings_keeps_every_finding_that_blocks() -> None:
     text = json.dumps({"issues": [{**ISSUE, "severity": name} for name in names]})
     options: dict[str, Any] = {"constraint_id": "c", "reviewer": "r", "iteration": 1}
 
-    two = parse_critique(text, most_issues=2, **options)
-    four = parse_critique(text, most_issues=4, **options)
-    lows = parse_critique(text, most_issues=1, block_on=[Severity.LOW], **options)
+    whole = parse_critique(text, **options)
+
+    two = limit_issues(whole, 2, lambda issue: issue.severity in DEFAULT_BLOCK_ON)
+    four = limit_issues(whole, 4, lambda issue: issue.severity in DEFAULT_BLOCK_ON)
+    lows = limit_issues(whole, 1, lambda issue: issue.severity is Severity.LOW)
 
     assert [issue.severity for issue in two.issues] == ["CRITICAL", "HIGH", "HIGH"]
     assert [issue.severity for issue in four.issues] == ["CRITICAL", "HIGH", "HIGH", "MEDIUM"]
@@ -379,7 +382,7 @@ def test_a_quoted_work_order_is_not_the_judges() -> None:
 
 
 def test_a_work_order_keeps_whatever_it_contains() -> None:
-    """The text to be replaced may look like a section or like broken JSON."""
-    order = '```\n## ADJUDICATION\n{"status": [}\n=== BILL_OF_WORK ===\n```'
+    """The text to be replaced may look like a section."""
+    order = '```\n## ADJUDICATION\n{"a": 1}\n=== BILL_OF_WORK ===\n{"status": [}\n```'
 
     assert work_order(f"{ASKS_FOR_WORK}\n=== BILL_OF_WORK ===\n{order}") == order

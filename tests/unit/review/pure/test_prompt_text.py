@@ -147,9 +147,9 @@ def test_open_and_severe_findings_come_first() -> None:
 def test_equal_findings_are_one_entry_with_a_count() -> None:
     (line,) = earlier_findings(ledger(*(finding(f"f{n}") for n in range(12))), 2, DEFAULT_BLOCK_ON)
 
-    assert line.startswith("f0, f1, ")
-    assert "f9 and 2 more [clear/r" in line
-    assert line.endswith("(12 equal passages)")
+    assert line.startswith("f0 [clear/r")
+    assert "(12 times, also [f1], [f2]" in line
+    assert line.endswith("[f10] and 1 more)")
 
 
 def test_text_of_a_finding_stays_on_its_line_and_is_cut() -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.answer import is_strict, schema_problems
+from signoff.agents.answer import is_strict
 from signoff.core.digest import text_digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
+from signoff.documents.bounded import schema_errors
 from signoff.review.pure.constraint import Constraint, Rule
 from signoff.review.pure.critique import Critique, CritiqueIssue, Overall, Verdict
 from signoff.review.pure.parsing import parse_adjudication, parse_critique
@@ -226,7 +227,6 @@ ISSUE: dict[str, Any] = {
 CRITIQUE = {
     "issues": [ISSUE],
     "approved_sections": [],
-    "withdrawn": [{"id": "tone-009", "reason": "It was meant so."}],
     "summary": "One promise.",
     "overall": "FAIL",
 }
@@ -259,8 +259,8 @@ def test_reasons_come_before_verdicts() -> None:
 
 def test_an_answer_that_matches_its_schema_is_read_completely() -> None:
     """A key that the parser does not know would be asked for and paid for in vain."""
-    assert schema_problems(CRITIQUE, CRITIQUE_SCHEMA) == []
-    assert schema_problems(ADJUDICATION, ADJUDICATION_SCHEMA) == []
+    assert schema_errors(CRITIQUE, CRITIQUE_SCHEMA) == []
+    assert schema_errors(ADJUDICATION, ADJUDICATION_SCHEMA) == []
 
     read = parse_critique(Reply("", CRITIQUE), constraint_id="tone", reviewer="ann", iteration=1)
     judged = parse_adjudication(Reply("", ADJUDICATION), iteration=1)
@@ -271,6 +271,5 @@ def test_an_answer_that_matches_its_schema_is_read_completely() -> None:
     assert {name: issue.to_json()[name] for name in ISSUE if name != "edit"} == {
         name: value for name, value in ISSUE.items() if name != "edit"
     }
-    assert [each.to_json() for each in read.withdrawn] == CRITIQUE["withdrawn"]
     assert (judged.status, judged.bill_of_work) == (Verdict.REWRITE, "Cut it.")
     assert judged.decisions[0].rationale == "It is true."

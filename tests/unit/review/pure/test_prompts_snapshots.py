@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.core.correction import correction
+from signoff.core.checked import correction
 from signoff.core.effects import ProductPrompt
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.core.words import Label

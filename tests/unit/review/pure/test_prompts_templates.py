@@ -113,23 +113,23 @@ def test_templates_are_stored_with_the_run(tmp_path: Path) -> None:
         (
             "critic.md",
             CRITIC + "{{artefact}}",
-            "critic.md:2: unknown variable 'artefact' (did you mean artifact? valid: ",
+            "critic.md:2: unknown variable 'artefact' (valid: ",
         ),
         ("critic.md", CRITIC + "{{zzz}}", "critic.md:2: unknown variable 'zzz' (valid: artifact, "),
         (
             "critic.md",
             CRITIC + "{{#known}}",
-            "critic.md:2: unknown tag {{#known}} (write {{#if known}}",
+            "critic.md:2: unknown tag {{#known}} (valid: {{KEY}}, {{#if KEY}}",
         ),
         (
             "critic.md",
             CRITIC + "{{^known}}",
-            "critic.md:2: unknown tag {{^known}} (write {{#unless known}}",
+            "critic.md:2: unknown tag {{^known}} (valid: {{KEY}}",
         ),
         (
             "critic.md",
             CRITIC + "{{/known}}",
-            "critic.md:2: unknown tag {{/known}} (write {{/if}} or {{/unless}}",
+            "critic.md:2: unknown tag {{/known}} (valid: {{KEY}}",
         ),
         ("critic.md", CRITIC + "{{#if goal}}", "critic.md:2: {{#if goal}} is not closed"),
         (

@@ -60,18 +60,19 @@ def test_a_changed_file_is_shown_with_its_old_lines_and_a_new_one_as_it_is() -> 
 
     assert (changed.diff, changed.text.splitlines()) == (
         True,
-        ["@@ line 1 @@", " One.", "-Old words.", "+Two words.", " "],
+        ["@@ -1,2 +1,2 @@", " One.", "-Old words.", "+Two words."],
     )
     assert (new.diff, new.text) == (False, FILES["b.md"])
 
 
 def test_distant_changes_are_hunks_of_their_own() -> None:
-    lines = [f"line {n}" for n in range(100)]
-    changed = ["first", *lines[1:-1], "last"]
+    lines = [f"line {n}\n" for n in range(100)]
+    changed = ["first\n", *lines[1:-1], "last\n"]
 
-    shown = diff_text("\n".join(lines), "\n".join(changed)).splitlines()
+    shown = diff_text("".join(lines), "".join(changed)).splitlines()
 
-    assert [line for line in shown if line.startswith("@@")] == ["@@ line 1 @@", "@@ line 88 @@"]
+    headers = [line for line in shown if line.startswith("@@")]
+    assert headers == ["@@ -1,13 +1,13 @@", "@@ -88,13 +88,13 @@"]
     assert len(shown) == 2 * (1 + 2 + 12)
 
 

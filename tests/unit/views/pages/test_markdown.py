@@ -91,8 +91,8 @@ def test_texts_look_like_what_they_are() -> None:
 
     for part in (
         "<h3>A</h3>", "<em>b</em>", "<strong>c</strong>", "<s>d</s>", "<code>e</code>",
-        '<ol start="3"><li>x</li>', "<blockquote><p>q</p>", "<hr/>", "<th>h</th>", "<td>v</td>",
-        ">z\n</pre>",
+        '<ol start="3">\n<li>x</li>', "<blockquote>\n<p>q</p>", "<hr />", "<th>h</th>",
+        "<td>v</td>", ">z\n</pre>",
     ):  # fmt: skip
         assert part in html
 
@@ -112,7 +112,7 @@ def test_an_image_is_its_description_and_its_address() -> None:
     """Fetching it would tell its server who reads the text, and when."""
     found = Elements(markdown_html("![a chart](https://evil.example/c.png)"))
 
-    assert found.text == "[image: a chart · https://evil.example/c.png]"
+    assert found.text == "[image: a chart · https://evil.example/c.png]\n"
 
 
 @pytest.mark.parametrize(

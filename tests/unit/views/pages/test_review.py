@@ -49,10 +49,10 @@ def test_a_diff_has_the_findings_that_each_hunk_answers() -> None:
         "g.md", "loud\nend\n", "calm\nend\n", f1=finding("f1", "loud", "g.md", "fixed")
     )
 
-    better = pages.shown_better(request(changes=DIFF), history)
+    context = pages.review_context("run", history)
 
-    assert 'answers <a href="/runs/run/findings#f-f1">tone f1</a>' in better["changes"]
-    assert "1 fixed of 1 finding" in pages.review_context("run", history)
+    assert 'answers <a href="/runs/run/findings#f-f1">tone f1</a>' in context
+    assert "1 fixed of 1 finding" in context
 
 
 def test_what_differs_from_the_request_is_not_shown_in_its_place() -> None:
@@ -67,13 +67,13 @@ TEXTS = ("one\ntwo\nthree\n", "one\n2\nthree\n", "one\n2\nthree!\n")
 HISTORY = review("", *TEXTS, at=2, f1=finding("f1", "two"))
 
 
-def made(view: pages.DiffView, first: int | None = None, last: int | None = None) -> str:
-    return join(pages.changes_html(HISTORY, "run", first, last, view))
+def made(first: int | None = None, last: int | None = None) -> str:
+    return join(pages.changes_html(HISTORY, "run", first, last))
 
 
 def test_any_two_versions_can_be_compared() -> None:
     """A reader who was away wants to see everything since the first version."""
-    latest, whole = made(pages.DiffView.INLINE), made(pages.DiffView.INLINE, 1, 3)
+    latest, whole = made(), made(1, 3)
 
     assert "three<ins>!</ins>" in latest
     assert "two" not in latest
@@ -83,28 +83,15 @@ def test_any_two_versions_can_be_compared() -> None:
 
 def test_hunks_name_the_findings_they_answer() -> None:
     """That is the question a reviewer has about every change."""
-    assert 'answers <a href="#f-f1">tone f1</a>' in made(pages.DiffView.INLINE, 1, 2)
-    assert 'answers <a href="#f-f1">tone f1</a>' in made(pages.DiffView.SPLIT, 1, 2)
-    assert "answers no finding" in made(pages.DiffView.INLINE, 2, 3)
-
-
-def test_side_by_side_old_lines_are_on_the_left() -> None:
-    """Long lines are easier to compare next to each other."""
-    shown = made(pages.DiffView.SPLIT, 1, 2)
-
-    row = next(part for part in shown.split("<tr>") if 'class="del"' in part)
-    assert row.index('class="del"') < row.index('class="add"')
-    assert "two" in row
-    assert shown.count("<tr>") == 3
+    assert 'answers <a href="#f-f1">tone f1</a>' in made(1, 2)
+    assert "answers no finding" in made(2, 3)
 
 
 def test_versions_that_do_not_exist_fall_back_to_the_latest() -> None:
     """An old link must not break the page."""
-    assert made(pages.DiffView.INLINE, 99, -1) == made(pages.DiffView.INLINE)
-    assert made(pages.DiffView.INLINE, 3, 1) == made(pages.DiffView.INLINE, 1, 3)
-    assert "only one version" in join(
-        pages.changes_html(ReviewHistory(), "run", None, None, pages.DiffView.INLINE)
-    )
+    assert made(99, -1) == made()
+    assert made(3, 1) == made(1, 3)
+    assert "only one version" in join(pages.changes_html(ReviewHistory(), "run", None, None))
 
 
 def test_the_words_that_changed_are_marked_in_their_lines() -> None:
@@ -149,19 +136,3 @@ def test_every_line_of_a_unified_diff_is_shown_whatever_it_looks_like() -> None:
     assert '<span class="mono">y.md</span>' in made
     assert "rm -rf" in made
     assert "&lt;b&gt;" in made
-    assert pages.changed_lines(pages.diff_lines(diff)) == {
-        "--- rm -rf": 1,
-        "+++ <b>": 1,
-        "-old": 1,
-        "+new": 1,
-    }
-
-
-def test_side_by_side_a_line_without_a_counterpart_has_an_empty_neighbor() -> None:
-    """Otherwise the lines below would be compared with the wrong ones."""
-    made = pages.split_html(DiffHunk("@@ -1,2 +1 @@", ("-one", "-two", "+1", " same")), {})
-
-    rows = made.split("<tr>")[1:]
-    assert len(rows) == 3
-    assert '<td class="none"></td>' in rows[1]
-    assert rows[2].count("same</td>") == 2

@@ -15,19 +15,16 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from signoff.core.amounts import count
 from signoff.core.errors import UsageError
 from signoff.documents.globs import matches
 from signoff.review.flow import coverage
-from signoff.review.flow.constraint_file import read_constraints
 from signoff.review.flow.decision_file import read_decisions
 from signoff.review.flow.files.git import ChangedFile, Repository
 from signoff.review.flow.model import Flow, StepKind
 from signoff.review.flow.state import FILE_WARNINGS
 from signoff.review.pure.artifact import ArtifactVersion
-from signoff.review.pure.constraint import Constraint
-from signoff.review.pure.coverage import NotRead, ReviewCoverage, by_reason
-from signoff.review.pure.lasting_decision import LastingDecision, dismissed_before, ignored_rules
+from signoff.review.pure.coverage import ReviewCoverage, by_reason
+from signoff.review.pure.lasting_decision import LastingDecision, dismissed_before
 
 
 class NothingToReviewError(UsageError):
@@ -75,12 +72,11 @@ def prepared(
     if not selection.files:
         raise NothingToReviewError(selection)
     every_line = source is not None and source.all_lines
-    warnings = [*unmatched, *unknown_ignores(flow, selection.files)]
     known = read_decisions(flow.home) if decisions is None else decisions
     version, renamed = ArtifactVersion(selection.files), selection.renamed
     today = date.today()  # noqa: DTZ011  # decisions hold by the user's own calendar
     return {
-        **({FILE_WARNINGS: warnings} if warnings else {}),
+        **({FILE_WARNINGS: unmatched} if unmatched else {}),
         "files": dict(selection.files),
         "base": {} if every_line else dict(selection.base),
         "renamed": dict(selection.renamed),
@@ -148,70 +144,11 @@ def covered(flow: Flow, selection: Selection) -> Selection:
 def skipped_note(selection: Selection) -> str:
     """Returns how many files are not read and why, for a sentence; empty if all are."""
     found = selection.coverage
-    parts = {"not read": found.missed, "left out": found.left_out}
-    return "".join(f"; {title}: {_counts(each)}" for title, each in parts.items() if each)
-
-
-def no_changes_note(selection: Selection) -> str:
-    """Returns why a change has nothing to review, for a line of its own."""
-    found = selection.coverage
-    parts = {"not read": found.missed, "left out": found.left_out}
-    facts = [f"{_counts(each)} {title}" for title, each in parts.items() if each]
-    if selection.deleted:
-        facts.append(f"{count(len(selection.deleted), 'file')} deleted")
-    return f"nothing to review: {', '.join(facts) or 'no file has changed'}"
-
-
-def _counts(entries: Sequence[NotRead]) -> str:
-    return ", ".join(f"{len(names)} {why}" for why, names in by_reason(entries).items())
-
-
-MOST_SHOWN = 20
-"""Comments and rules that are listed; a file may have any number of them."""
-_PRESETS = Path(__file__).parents[1] / "presets"
-
-
-def unknown_ignores(flow: Flow, files: Mapping[str, str]) -> list[str]:
-    """Returns a warning for each comment that names an unknown rule, with its file and line."""
-    comments = ignored_rules(files)
-    own = rule_names(flow.constraints)
-    unknown = [each for each in comments if each[2] not in own]
-    if not unknown or _has_own_rules(flow):
-        return []
-    # A rule of another set is no mistake: a file is reviewed against several sets over time.
-    every = own | rule_names(_other_constraints(flow.home))
-    listed = sorted(own)[:MOST_SHOWN]
-    rules = ", ".join([*listed, *(["..."] if len(own) > len(listed) else [])])
-    return [
-        f"{path}:{line}: ignores the unknown rule {name!r} (rules: {rules})"
-        for path, line, name in unknown
-        if name not in every
-    ][:MOST_SHOWN]
-
-
-def rule_names(constraints: Iterable[Constraint]) -> set[str]:
-    """Returns every name that a comment may use: of constraints, of rules, and of both."""
-    names: set[str] = set()
-    for each in constraints:
-        rules = {rule.id for rule in each.rules}
-        names |= {each.id, *rules, *(f"{each.id}/{rule}" for rule in rules)}
-    return names
-
-
-def _has_own_rules(flow: Flow) -> bool:
-    """Whether a program checks any constraint: then a comment may name a rule of that program."""
-    return any(
-        flow.capabilities(agent).deterministic
-        for step in flow.of_kind(StepKind.CRITIQUE)
-        for constraint in flow.selected(step)
-        for agent in flow.reviewers(step, constraint)
-    )
-
-
-def _other_constraints(home: Path | None) -> list[Constraint]:
-    """Returns the constraints of the project and of the presets; invalid files are left out."""
-    files = [*(home / "constraints").glob("**/*.y*ml")] if home is not None else []
-    return read_constraints([*files, *_PRESETS.glob("*/home/constraints/**/*.yaml")], [], [])
+    notes = ""
+    for title, entries in (("not read", found.missed), ("left out", found.left_out)):
+        counts = [f"{len(names)} {why}" for why, names in by_reason(entries).items()]
+        notes += f"; {title}: {', '.join(counts)}" if counts else ""
+    return notes
 
 
 Skipped = MutableMapping[str, str]

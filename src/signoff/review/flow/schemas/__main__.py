@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from signoff.documents.sections import schema_text
-from signoff.review.flow.constraint_file import ConstraintFile
 from signoff.review.flow.reading import FlowFile, GenloopFile, GoalFile
+from signoff.review.flow.sections import ConstraintFile
 
 _MODELS: Mapping[str, tuple[type[BaseModel], str]] = {
     "flow.schema.json": (FlowFile, "signoff flow"),

@@ -22,7 +22,6 @@ from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import RETRY, SIGN_OFF, Answer, Choice, Questions, Request
-from signoff.core.severity import Severity
 from signoff.core.stop_reason import NotConverging
 from signoff.review.flow.model import (
     POLICY_JUDGE,
@@ -37,34 +36,35 @@ from signoff.review.flow.state import (
     UNREVIEWED,
     FlowState,
     after,
+    finding_details,
+    finding_line,
+    finding_lines,
+    format_issues,
     get_critiques_for_scope,
     joined,
     keep_answer,
     left_unadjudicated,
     report_warnings,
-    shortened,
     with_best,
     with_round,
 )
 from signoff.review.flow.steps import sign_off
 from signoff.review.flow.steps.authors import bill_of, dismissed_names
 from signoff.review.flow.steps.critic import Verifier, second_look
-from signoff.review.flow.steps.critique import Reading, format_issues, undecided
+from signoff.review.flow.steps.critique import Reading, undecided
 from signoff.review.flow.steps.handler import REASON, FlowHandler, StepResult
 from signoff.review.pure import policy
-from signoff.review.pure.artifact import locate
 from signoff.review.pure.critique import (
     Adjudication,
     AdjudicationDecision,
     Critique,
-    CritiqueIssue,
     Pursuit,
     Verdict,
 )
 from signoff.review.pure.finding import blocking_first
 from signoff.review.pure.findings import Finding, Ledger, with_not_reported
 from signoff.review.pure.parsing import parse_adjudication
-from signoff.review.pure.prompt_text import earlier_findings, flat, held_back_by
+from signoff.review.pure.prompt_text import earlier_findings, held_back_by
 from signoff.review.pure.prompts import build_adjudicator_prompt
 from signoff.review.pure.reply_text import Material
 from signoff.review.pure.review_scope import ShownFile, show_files
@@ -233,10 +233,6 @@ class AdjudicateHandler(FlowHandler):
         )
         return verdict, {"answered": Append(answers)} if answers else {}
 
-    def planned_prompt(self, state: FlowState) -> ProductPrompt:
-        """Returns the prompt for a judge of no critiques."""
-        return self._prompt(state, (), 1)
-
     def _prompt(
         self, state: FlowState, critiques: Sequence[Critique], iteration: int
     ) -> ProductPrompt:
@@ -304,9 +300,7 @@ class AdjudicateHandler(FlowHandler):
         )
         ids = dict.fromkeys(i.finding_id for each in critiques for i in each.issues)
         known = state.ledger.findings
-        listed = sign_off.finding_lines(
-            state.content, [known[each] for each in ids if each in known]
-        )
+        listed = finding_lines(state.content, [known[each] for each in ids if each in known])
         shown = {"findings": listed, **sign_off.findings_material(self.flow, state, ids)}
         return Choice(
             ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication", shown=shown
@@ -400,8 +394,7 @@ def _conflicting_criticals(
         sides = filter(None, (decision.constraint, decision.competing_constraint))
         lines.append(f"- {decision.issue_id} ({' against '.join(sides)})")
         if known := findings.get(decision.finding_id):
-            lines.append(f"  {shortened(known.finding)}")
-            lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
+            lines += [f"  {finding_line(state.content, known)}", *finding_details([known])[:1]]
     return Dispute("conflict", "\n".join(lines), [d.finding_id for d in conflicts])
 
 
@@ -420,7 +413,7 @@ def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[Sho
 
 def _format_findings(state: FlowState, findings: Sequence[Finding]) -> str:
     """Returns findings for a human, who cannot decide by their ids alone."""
-    return "\n".join(f"- {each}" for each in sign_off.finding_lines(state.content, findings))
+    return "\n".join(f"- {each}" for each in finding_lines(state.content, findings))
 
 
 def _decided(state: FlowState, judged: Adjudication) -> Ledger:
@@ -452,57 +445,44 @@ async def ask_human(
     critiques: Sequence[Critique],
 ) -> Adjudication:
     """Returns the verdict of a human; what they do not decide about is pursued."""
-    block_on = flow.config.adjudication.block_on
-    issues = _issues(critiques, block_on)
+    block_on, known = flow.config.adjudication.block_on, state.ledger.findings
+    ids = dict.fromkeys(i.finding_id for each in critiques for i in each.issues)
+    findings = sorted((known[each] for each in ids if each in known), key=blocking_first(block_on))
     shown = {
         **sign_off.sign_off_material(ctx, flow, state),
         "rules": sign_off.judging_material(flow, state, flow.by_id)["rules"],
     }
-    if not issues:
+    if not findings:
         return await _ask_without_findings(ctx, state, shown)
-    questions = [_question(state, name, issue) for name, issue in issues[:MOST_QUESTIONS]]
     prompt = "Decide about each finding; what you write with it is the reason of your dismissals."
-    if len(issues) > MOST_QUESTIONS:
-        others = count(len(issues) - MOST_QUESTIONS, "more finding")
+    if len(findings) > MOST_QUESTIONS:
+        others = count(len(findings) - MOST_QUESTIONS, "more finding")
         prompt += f" {others} will have to be fixed."
-    material = {"version": state.version, "findings": [name for name, _ in issues]}
+    material = {"version": state.version, "findings": [each.id for each in findings]}
     request = Questions(
-        ProductPrompt(prompt, material), questions, question_id="judge", shown=shown
+        ProductPrompt(prompt, material),
+        [_question(state, each) for each in findings[:MOST_QUESTIONS]],
+        question_id="judge",
+        shown=shown,
     )
     answer = await ctx.wait(request, key=KEY)
     # What the human does not decide about has to be fixed: silence must not dismiss a finding.
     by_rules = policy.policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
-    decided = _with_decisions(by_rules, answer)
-    status = Verdict.REWRITE if decided.pursued(block_on) else Verdict.APPROVED
-    return replace(_with_status(decided, status), by=answer.by)
+    decisions = tuple(_with_answer(each, answer) for each in by_rules.decisions)
+    verdict = replace(by_rules, decisions=decisions, by=answer.by)
+    if not verdict.pursued(block_on):
+        return replace(verdict, status=Verdict.APPROVED, bill_of_work="")
+    bill = without_issues(verdict.bill_of_work, dismissed_names(verdict))
+    return replace(verdict, status=Verdict.REWRITE, bill_of_work=bill)
 
 
-def _issues(
-    critiques: Sequence[Critique], block_on: Sequence[Severity]
-) -> list[tuple[str, CritiqueIssue]]:
-    """Returns each finding once, under the name that its decision has; what blocks first."""
-    found: dict[str, CritiqueIssue] = {}
-    for issue in (issue for critique in critiques for issue in critique.issues):
-        found.setdefault(issue.finding_id or issue.id, issue)
-    in_order = blocking_first(block_on)
-    return sorted(found.items(), key=lambda entry: in_order(entry[1]))
-
-
-def _question(state: FlowState, name: str, issue: CritiqueIssue) -> UserQuestion:
-    where = (
-        locate(state.content, issue.evidence, issue.path, issue.line)
-        if not issue.omission
-        else None
-    )
-    place = f"{where or issue.path}: " if issue.path else ""
-    quote = f' "{flat(issue.evidence)[:300]}"' if not issue.omission else ""
-    fix = f" Suggested: {flat(issue.suggested_fix)}" if issue.suggested_fix else ""
-    text = f"{place}[{issue.severity.value}] {flat(issue.finding)}{quote}{fix}"
+def _question(state: FlowState, finding: Finding) -> UserQuestion:
     options = (
         Option(FIX, description="it is a problem"),
         Option(DISMISS, description="it is none, or not worth a change"),
     )
-    return UserQuestion(name, text, options)
+    text = "; ".join([finding_line(state.content, finding), *finding_details([finding])])
+    return UserQuestion(finding.id, text, options)
 
 
 async def _ask_without_findings(
@@ -520,21 +500,13 @@ async def _ask_without_findings(
     return Adjudication(ctx.iteration, status, bill_of_work=bill, by=answer.by)
 
 
-def _with_decisions(verdict: Adjudication, answer: Answer) -> Adjudication:
+def _with_answer(decision: AdjudicationDecision, answer: Answer) -> AdjudicationDecision:
+    """Returns a decision of the rules, or the dismissal that a human chose instead."""
     chosen: Mapping[str, str] = answer.value if isinstance(answer.value, Mapping) else {}
+    if chosen.get(decision.finding_id) != DISMISS:
+        return decision
     reason = answer.text or f"dismissed by {answer.by or 'a human'}"
-
-    def decided(each: AdjudicationDecision) -> AdjudicationDecision:
-        if chosen.get(each.finding_id, chosen.get(each.issue_id)) != DISMISS:
-            return each
-        return replace(each, status=Pursuit.DISMISSED, rationale=reason, guidance=None)
-
-    return replace(verdict, decisions=tuple(decided(each) for each in verdict.decisions))
-
-
-def _with_status(verdict: Adjudication, status: Verdict) -> Adjudication:
-    bill = without_issues(verdict.bill_of_work, dismissed_names(verdict))
-    return replace(verdict, status=status, bill_of_work=bill if status is Verdict.REWRITE else "")
+    return replace(decision, status=Pursuit.DISMISSED, rationale=reason, guidance=None)
 
 
 async def read_rest(

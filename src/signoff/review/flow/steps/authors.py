@@ -13,7 +13,7 @@ So every mode of a refine step works for files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -33,7 +33,6 @@ from signoff.review.flow.state import (
     NOTHING_REVIEWED,
     FlowState,
     keep_answer,
-    read,
     report_warnings,
 )
 from signoff.review.flow.steps.critique import AT_ONCE
@@ -44,7 +43,6 @@ from signoff.review.pure.constraint import Constraint
 from signoff.review.pure.critique import (
     Adjudication,
     AdjudicationDecision,
-    Critique,
     CritiqueIssue,
     Pursuit,
     is_critique,
@@ -124,7 +122,9 @@ class GenerateHandler(AuthorHandler):
         if sources is None:
             sources = await gather(ctx, self.flow)
         gathered = FlowState({**state.raw, "sources": sources})
-        prompt = self._prompt(gathered, ctx.iteration, ctx.feedback)
+        verdict = state.adjudication
+        bill = verdict.bill_of_work if verdict else ""
+        prompt = self.author_prompt(gathered, state.artifact, bill, ctx.iteration, ctx.feedback)
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
         update |= {
             # A new text has no reviews: findings of the old one stay in the ledger, but its
@@ -137,17 +137,6 @@ class GenerateHandler(AuthorHandler):
             **(carried_out(state, changed=True) if state.adjudication else {}),
         }
         return Outcome.OK, update
-
-    def planned_prompt(self, state: FlowState) -> ProductPrompt:
-        """Returns the prompt of the first draft."""
-        return self._prompt(state, 1)
-
-    def _prompt(
-        self, state: FlowState, iteration: int, feedback: str | None = None
-    ) -> ProductPrompt:
-        verdict = state.adjudication
-        bill = verdict.bill_of_work if verdict else ""
-        return self.author_prompt(state, state.artifact, bill, iteration, feedback)
 
 
 @dataclass(frozen=True)
@@ -196,17 +185,19 @@ class RefineHandler(AuthorHandler):
         update |= {
             "artifact": text,
             "artifact_path": self.artifact_path("artifact_refined", ctx.iteration),
-            **self.record(
-                agent=self.agent if bill.strip() else "",
-                mode=self.step.mode,
-                applied=[edit.to_json() for edit in applied.applied],
-                unmatched=[[edit.to_json(), why] for edit, why in applied.unmatched],
-                hunks=hunks,
-                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
-                problem=problem,
+            **self._fixed(
+                state,
+                [
+                    {
+                        "agent": self.agent if bill.strip() else "",
+                        "applied": [edit.to_json() for edit in applied.applied],
+                        "unmatched": [[edit.to_json(), why] for edit, why in applied.unmatched],
+                        "hunks": hunks,
+                    }
+                ],
+                problem,
             ),
             **carried_out(state, changed=text.strip() != state.artifact.strip()),
-            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
         }
         if not problem and not bill.strip() and not applied.applied:
             problem = "changed nothing: the work order leaves nothing to do"
@@ -235,20 +226,13 @@ class RefineHandler(AuthorHandler):
         results = await ctx.map(paths, fix, key="fix", concurrency=AT_ONCE)
         files = {**state.files, **{p: r["text"] for p, r in zip(paths, results, strict=True)}}
         records = [{**r["record"], "path": p} for p, r in zip(paths, results, strict=True)]
-        hunks = [{**hunk, "path": r["path"]} for r in records for hunk in r["hunks"]]
+        for each in records:
+            each["hunks"] = [{**hunk, "path": each["path"]} for hunk in each["hunks"]]
+        problem = "; ".join(f"{r['path']}: {r['problem']}" for r in records if r["problem"])
         update = {
             "files": files,
-            **self.record(
-                agent=next((r["agent"] for r in records if r["agent"]), ""),
-                mode=self.step.mode,
-                applied=[each for r in records for each in r["applied"]],
-                unmatched=[each for r in records for each in r["unmatched"]],
-                hunks=hunks,
-                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
-                problem="; ".join(f"{r['path']}: {r['problem']}" for r in records if r["problem"]),
-            ),
+            **self._fixed(state, records, problem),
             **carried_out(state, changed=files != state.files),
-            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
         }
         for key in ("human", "remarks"):
             if entries := [each for result in results for each in result[key]]:
@@ -257,6 +241,24 @@ class RefineHandler(AuthorHandler):
             # Views leave out what single items report, as there may be hundreds.
             ctx.progress(warning["text"])
         return update
+
+    def _fixed(
+        self, state: FlowState, fixes: Sequence[Mapping[str, Any]], problem: str
+    ) -> dict[str, Any]:
+        """Returns the update about what was fixed, in one text or in several."""
+        hunks = [hunk for each in fixes for hunk in each["hunks"]]
+        return {
+            **self.record(
+                agent=next((each["agent"] for each in fixes if each["agent"]), ""),
+                mode=self.step.mode,
+                applied=[edit for each in fixes for edit in each["applied"]],
+                unmatched=[edit for each in fixes for edit in each["unmatched"]],
+                hunks=hunks,
+                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
+                problem=problem,
+            ),
+            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
+        }
 
     async def _revise(
         self, ctx: StepContext, state: FlowState, text: str, bill: str
@@ -315,10 +317,6 @@ class RefineHandler(AuthorHandler):
         """Whether the agent writes the text again instead of editing a file."""
         return self.step.mode == "rewrite" or not self.flow.capabilities(self.agent).edits_files
 
-    def planned_prompt(self, state: FlowState) -> ProductPrompt:
-        """Returns the prompt of the first fix: the instructions about a work order count."""
-        return self._prompt(state, "", "-", 1)
-
     def _prompt(
         self, state: FlowState, text: str, bill: str, iteration: int, feedback: str | None = None
     ) -> ProductPrompt:
@@ -345,12 +343,6 @@ class RefineHandler(AuthorHandler):
         elsewhere = [path for path in reply.files if path.startswith("..")]
         if elsewhere:
             ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
-        author = reply.agent or self.agent
-        # It is allowed, because there may be one agent only. But whoever reads the log should know
-        # that nobody else looked at the fix.
-        own = [each.id for each in self.flow.constraints if author in (each.agents or ())]
-        if own:
-            ctx.log(f"{author} fixes what it reviewed itself: {', '.join(own)}")
         revised = self._revised_text(reply, before)
         problem = self._problem(before, revised)
         if problem:
@@ -539,7 +531,7 @@ def findings_to_fix(
     if judged is None:
         return []
     issues: dict[str, CritiqueIssue] = {}
-    for critique in _critiques(state):
+    for critique in state.critiques:
         for issue in critique.issues:
             known = issues.get(issue.finding_id, issue)
             issues[issue.finding_id] = min(known, issue, key=lambda each: each.severity.rank)
@@ -569,7 +561,7 @@ def requests_of(state: FlowState) -> list[str]:
 
 def approved_sections(state: FlowState) -> list[str]:
     """Returns the passages of the artifact that critics approved."""
-    sections = [each for critique in _critiques(state) for each in critique.approved_sections]
+    sections = [each for critique in state.critiques for each in critique.approved_sections]
     texts = [": ".join(filter(None, (each.get("location"), each.get("note")))) for each in sections]
     return list(dict.fromkeys(filter(None, texts)))[:MOST_APPROVED]
 
@@ -587,10 +579,6 @@ def already_applied(state: FlowState) -> bool:
 
 def _verdict_digest(state: FlowState) -> str:
     return digest(state.raw.get("last_adjudication"))[:SHORT]
-
-
-def _critiques(state: FlowState) -> list[Critique]:
-    return [each for stored in state.critiques_by_step.values() for each in read(stored)]
 
 
 def _order_lines(

@@ -11,20 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import filterfalse
-from math import inf
 from typing import Any
 
-from signoff.core.amounts import count
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
-from signoff.review.flow.model import Flow, StepKind, WorkflowStep
+from signoff.review.flow.model import Flow, WorkflowStep
 from signoff.review.flow.state import (
     FlowState,
     after,
     critique_warnings,
+    format_issues,
     reading_key,
     report_warnings,
     stored,
@@ -61,9 +60,7 @@ class CritiqueHandler(FlowHandler):
         due = reading.due()
         skipped = reading.skipped(due)
         if skipped:
-            reviews = count(len(skipped), "review")
-            who = "they" if len(skipped) > 1 else "it"
-            ctx.progress(f"{reviews} not repeated: nothing {who} cited has changed")
+            ctx.progress(f"not repeated, as nothing they cited has changed: {len(skipped)}")
         update, critiques = reading.update(ctx, await reading.read(ctx, due))
         if self.flow.config.rereview == "changed":
             # An approval later needs to know which constraints were not read again on purpose, or
@@ -78,8 +75,8 @@ class CritiqueHandler(FlowHandler):
             "last_critique_step": self.step.id,
             **self.record(halted=bool(issues_that(critiques, IssueBehavior.HALT))),
         }
-        if not self.flow.of_kind(StepKind.ADJUDICATE):
-            update |= with_best(ctx, after(ctx.step_state, update))
+        # A run may end before its judge has decided, and the critiques are paid for.
+        update |= with_best(ctx, after(ctx.step_state, update))
         if escalated := undecided(critiques, Ledger.from_json(update["findings"])):
             update |= {
                 "escalation": format_issues(escalated),
@@ -112,8 +109,6 @@ AT_ONCE = 8
 
 MOST_COMBINED = 8
 """Constraints that one critic reads again in one call; with more, it would overlook too much."""
-INSTRUCTIONS = 4_000
-"""Characters that every call sends apart from its material: the role, the format, examples."""
 
 
 @dataclass(frozen=True)
@@ -221,39 +216,18 @@ class Reading:
         """
         if self.step.execution != "parallel":
             return []
-        unread = [item for item in self.unread() if self._can_be_combined(item)]
+        # A script is run for each reading, and what it prints may be longer than all the rest.
+        unread = [
+            item
+            for item in self.unread()
+            if self._can_be_combined(item) and not self.flow.by_id[item["constraint"]].script
+        ]
         joining: list[Item] = []
         for agent in dict.fromkeys(item["agent"] for item in unread if item in needed):
             calls = [i for i in needed if i["agent"] == agent and self._can_be_combined(i)]
             others = [i for i in unread if i["agent"] == agent and i not in needed]
-            joining += self._affordable(others)[: -len(calls) % MOST_COMBINED]
+            joining += others[: -len(calls) % MOST_COMBINED]
         return joining
-
-    def _affordable(self, items: Sequence[Item]) -> list[Item]:
-        """Returns reviews that add less to a prompt than a call of their own would repeat."""
-        budget: float = INSTRUCTIONS + len(self.state.artifact) + len(self.state.source())
-        chosen: list[Item] = []
-        for item in items:
-            size = self._size(self.flow.by_id[item["constraint"]])
-            if size <= budget:
-                chosen.append(item)
-                budget -= size
-        return chosen
-
-    def _size(self, constraint: Constraint) -> float:
-        """Returns how many characters a constraint adds to a prompt.
-
-        Our own wording is not counted: a later release, which words it differently, must make the
-        same choice when it resumes a run.
-        """
-        if constraint.script.strip():
-            return inf  # What it prints is not known before it has run.
-        texts = [constraint.summary]
-        for rule in constraint.rules:
-            texts += [rule.text, rule.violation, rule.compliant]
-        sources = self.state.source(constraint.id)
-        shown_above = sources == self.state.source()
-        return sum(map(len, texts)) + (0 if shown_above else len(sources))
 
     @cached_property
     def _before(self) -> ArtifactVersion:
@@ -419,19 +393,6 @@ def undecided(critiques: Sequence[Critique], findings: Ledger) -> list[CritiqueI
     """Returns the issues that a human must decide about, without those that one has decided."""
     escalated = {i.finding_id: i for i in issues_that(critiques, IssueBehavior.ESCALATE)}
     return [each for id_, each in escalated.items() if not findings.findings[id_].decision]
-
-
-def format_issues(issues: Sequence[CritiqueIssue]) -> str:
-    """Returns issues for a human."""
-    return "\n".join(
-        f"- {_place(issue)}[{issue.severity}] {issue.id}: {issue.finding}"
-        + (f"\n  > {issue.evidence}" if issue.evidence else "")
-        for issue in issues
-    )
-
-
-def _place(issue: CritiqueIssue) -> str:
-    return f"{issue.path}{f':{issue.line}' if issue.line else ''}: " if issue.path else ""
 
 
 def _critiques(results: Sequence[Any]) -> list[Critique]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from signoff.core.amounts import count
 from signoff.core.context import StepContext
-from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.review.flow.coverage import file_coverage
 from signoff.review.flow.model import Flow, StepKind, WorkflowStep
@@ -49,10 +48,6 @@ class FlowHandler(ABC):
     @abstractmethod
     async def perform(self, ctx: StepContext) -> StepResult:
         """Does the work of the step."""
-
-    def planned_prompt(self, _state: FlowState) -> ProductPrompt:
-        """Returns the prompt of the first round, for a plan; empty if no single agent is asked."""
-        return ProductPrompt("")
 
     @property
     def agent(self) -> str:
@@ -100,4 +95,4 @@ class FlowHandler(ABC):
         if unchanged:
             why = f"{why}; the last fix changed nothing"
         block_on = self.flow.config.adjudication.block_on
-        return {"_reason": at_limit_reason(str(why), state.ledger, block_on) if asks else why}
+        return {"_reason": at_limit_reason(str(why), state, block_on) if asks else why}

@@ -11,9 +11,10 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from signoff.core.context import StepContext
 from signoff.documents.globs import glob
@@ -22,6 +23,8 @@ from signoff.review.flow.model import Flow
 from signoff.review.pure.constraint import Constraint, SourceBlock
 
 SCRIPT_SECONDS = 30.0
+N = TypeVar("N", str, Path)
+T = TypeVar("T")
 NOT_ALLOWED = "not run: scripts run only if the run allows them (allow_scripts)"
 
 
@@ -184,11 +187,13 @@ def read_source(
 ) -> SourceText:
     """Returns the material of a block; relative paths start at `root`."""
     reader = _SourceReader(root, (root, *allowed), variables)
-    files = dict.fromkeys((*reader.resolve_files(block.files), *reader.find_files(block.globs)))
-    sections = [section for file in files if (section := reader.section(file))]
+    files = dict.fromkeys(
+        (*reader.collect(block.files, reader.named), *reader.matching(block.globs))
+    )
+    sections = list(reader.collect(files, reader.section))
     if block.inline.strip():
         sections.append(f"### INLINE SOURCE\n\n{block.inline.strip()}\n")
-    scripts = tuple(reader.scripts(block.scripts))
+    scripts = tuple(reader.collect(block.scripts, reader.script))
     text = "\n".join(sections)
     if len(text) > MANY_CHARACTERS:
         reader.warnings.append(f"the source material is long: {len(text):,} characters")
@@ -224,34 +229,31 @@ class _SourceReader:
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def resolve_files(self, paths: Sequence[str]) -> Iterator[Path]:
-        """Yields the resolved paths of the files that are named."""
-        for path in paths:
+    def collect(self, names: Iterable[N], read: Callable[[N], T]) -> Iterator[T]:
+        """Yields what is read of each name; what cannot be used is an error and no exception."""
+        for name in names:
             try:
-                yield self.resolve(self.fill_in(path))
+                yield read(name)
             except SourceError as error:
-                self.errors.append(f"{path}: {error}")
+                shown = self.display(name) if isinstance(name, Path) else name
+                self.errors.append(f"{shown}: {error}")
 
-    def find_files(self, patterns: Sequence[str]) -> list[Path]:
-        """Returns the files that the globs match, without duplicates."""
-        files: dict[Path, None] = {}
-        for pattern in patterns:
-            try:
-                matches = self.match(pattern)
-            except SourceError as error:
-                self.errors.append(f"{pattern}: {error}")
-                continue
-            if not matches:
-                self.warnings.append(f"{pattern}: matches no file")
-            files.update(dict.fromkeys(matches))
+    def named(self, path: str) -> Path:
+        """Returns the resolved path of a file that is named."""
+        return self.resolve(fill_in(path, self.variables))
+
+    def matching(self, patterns: Sequence[str]) -> list[Path]:
+        """Returns the files that globs match, without duplicates."""
+        matches = self.collect(patterns, self.match)
+        files = list(dict.fromkeys(file for found in matches for file in found))
         if len(files) > MOST_FILES:
             warning = f"the globs match {len(files)} files; only the first {MOST_FILES} are read"
             self.warnings.append(warning)
-        return list(files)[:MOST_FILES]
+        return files[:MOST_FILES]
 
     def match(self, pattern: str) -> list[Path]:
         """Returns the files that one glob matches, without hidden ones it does not name."""
-        base, relative = self.split(self.fill_in(pattern))
+        base, relative = self.split(fill_in(pattern, self.variables))
         try:
             paths = glob(base, relative, MOST_MATCHED + 1)
         except ValueError as error:
@@ -260,16 +262,11 @@ class _SourceReader:
             raise SourceError(f"matches more than {MOST_MATCHED:,} paths; use a narrower pattern")
         names_hidden = any(part.startswith(".") for part in Path(relative).parts)
         candidates = (p for p in paths if names_hidden or not _hidden(p.relative_to(base)))
-        return [file for p in sorted(candidates) if (file := self.resolve_match(p, pattern))]
-
-    def resolve_match(self, path: Path, pattern: str) -> Path | None:
-        """Returns the resolved path of a matching file; None if it cannot be used."""
-        try:
-            resolved = self.resolve(str(path))
-            return resolved if _is_file(resolved) else None
-        except SourceError as error:
-            self.errors.append(f"{pattern}: {self.display(path)}: {error}")
-            return None
+        resolved = self.collect(sorted(candidates), lambda path: self.resolve(str(path)))
+        found = [path for path in resolved if path.is_file()]
+        if not found:
+            self.warnings.append(f"{pattern}: matches no file")
+        return found
 
     def split(self, pattern: str) -> tuple[Path, str]:
         """Returns the folder in which a glob starts, and the glob relative to it."""
@@ -293,18 +290,9 @@ class _SourceReader:
             raise SourceError("is outside the project")
         return resolved
 
-    def fill_in(self, path: str) -> str:
-        """Returns a path with its variables filled in."""
-        return fill_in(path, self.variables)
-
     def section(self, file: Path) -> str:
-        """Returns a file's text with a heading; empty after adding an error."""
-        name = self.display(file)
-        try:
-            return f"### FILE: {name}\n\n{_text(file).strip()}\n"
-        except SourceError as error:
-            self.errors.append(f"{name}: {error}")
-            return ""
+        """Returns a file's text with a heading."""
+        return f"### FILE: {self.display(file)}\n\n{_text(file).strip()}\n"
 
     def display(self, file: Path) -> str:
         """Returns a path relative to the project, for headings and messages."""
@@ -313,18 +301,10 @@ class _SourceReader:
                 return file.relative_to(base).as_posix()
         return file.name
 
-    def scripts(self, commands: Sequence[str]) -> Iterator[Script]:
-        """Yields the programs to run."""
-        for command in commands:
-            try:
-                yield Script(command, self.argv(command))
-            except SourceError as error:
-                self.errors.append(f"{command}: {error}")
-
-    def argv(self, command: str) -> tuple[str, ...]:
-        """Returns a command as a list; a value with spaces stays one argument."""
+    def script(self, command: str) -> Script:
+        """Returns a program to run; a value with spaces stays one argument."""
         program, *arguments = split_command(command, self.variables)
-        return (self.program(program), *arguments)
+        return Script(command, (self.program(program), *arguments))
 
     def program(self, name: str) -> str:
         """Returns the full path of a project file, or the name of an installed program."""

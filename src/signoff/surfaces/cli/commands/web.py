@@ -92,7 +92,7 @@ def command(  # click passes each option
 
 
 def _open_access(project: Project) -> Access:
-    refuse_worker(project, "open the web page")
+    refuse_worker(project.worker_token, "open the web page")
     try:
         import fastapi  # noqa: F401  # checked here, so that a missing extra is one clear message
         import uvicorn  # noqa: F401
@@ -212,7 +212,7 @@ def add(name: str, out: Output) -> None:
     has to confirm the new one.
     """
     with cli.open_here() as project:
-        refuse_worker(project, "register passkeys")
+        refuse_worker(project.worker_token, "register passkeys")
         # Imported here because the web server's part needs its database.
         from signoff.app.people.passkeys import check_name
         from signoff.surfaces.web.access import Access
@@ -248,7 +248,7 @@ def remove(name: str, out: Output) -> None:
     It can sign nothing more. What it has signed stays valid.
     """
     with cli.open_here() as project:
-        refuse_worker(project, "remove passkeys")
+        refuse_worker(project.worker_token, "remove passkeys")
         from signoff.app.people.passkeys import remove_passkey
 
         removed = remove_passkey(project.home.passkeys, name, project.clock.now())
@@ -268,7 +268,7 @@ def verify(run: str | None, keys: Path | None, out: Output) -> None:
     changed.
     """
     with cli.open_here() as project:
-        from signoff.app.people.signatures import check_approvals
+        from signoff.app.people.passkeys import check_approvals
 
         checks = check_approvals(project, run, keys)
     rows = [

@@ -15,10 +15,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from signoff.app.settings.project import Project
+from signoff.core.one_line import one_line
 from signoff.core.requests import request_word
 from signoff.runtime.store_port import RunRow
 from signoff.surfaces.web.route_params import API, caller_of
-from signoff.views.pages.html import Content, Markup, ago, one_line, run_path, tag, until
+from signoff.views.pages.html import Content, Markup, ago, run_path, tag, until
 
 SCRIPTS = ("/static/htmx.min.js", "/static/hx-sse.min.js", "/static/page.js")
 HTMX_CONFIG = (

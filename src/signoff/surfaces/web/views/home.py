@@ -15,6 +15,7 @@ from signoff.app.runs.runs import RunFilter, answered_runs, list_page, spending
 from signoff.app.settings.project import Project
 from signoff.core.amounts import money, partial
 from signoff.core.errors import UnknownName
+from signoff.core.one_line import one_line
 from signoff.core.outcome import FINAL, NOT_ENDED, Status
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.runtime.store_port import LedgerTotal, RunRow
@@ -176,7 +177,7 @@ class _Rows:
         if run.name in self.answered:
             facts.append(" · answered, waits to be continued")
         elif run.reason and run.status not in (Status.WAITING, Status.RUNNING):
-            facts.append(f" · {html.one_line(run.reason, LONGEST_LINE)}")
+            facts.append(f" · {one_line(run.reason, LONGEST_LINE)}")
         link = tag("a", run.name, href=html.run_path(run.name))
         return tag(
             "li",

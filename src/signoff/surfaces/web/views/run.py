@@ -25,7 +25,8 @@ from signoff.app.workers.hand_over import continue_run
 from signoff.core.amounts import duration
 from signoff.core.effects import EffectKind
 from signoff.core.errors import UnknownName
-from signoff.core.outcome import FINAL, Status
+from signoff.core.one_line import one_line
+from signoff.core.outcome import FINAL, Outcome, Status
 from signoff.core.requests import ItemState
 from signoff.core.stop_reason import describe_stop, remedies
 from signoff.review.pure.history import ReviewHistory, Version
@@ -43,8 +44,7 @@ from signoff.views.narration import LogLine, Weight, describe_answer
 from signoff.views.pages import html, report
 from signoff.views.pages.html import Content, Markup, tag
 from signoff.views.pages.markdown import is_markdown, rendered_files
-from signoff.views.pages.review import DiffView, changes_html, finding_groups, marked_text
-from signoff.views.pages.workflow_graph import step_list, workflow_graph
+from signoff.views.pages.review import changes_html, finding_groups, marked_text
 
 MOST_LINES = 2_000
 """Lines of a log that its page shows: the latest ones."""
@@ -64,16 +64,14 @@ def show_run(
     name: str,
     first: Annotated[int | None, Query(alias="from")] = None,
     to: int | None = None,
-    view: DiffView = DiffView.INLINE,
     done: int | None = None,
 ) -> Response:
     """Shows a run."""
     row = current_row(project, project.store.row(name))
     with followed_runs(request).look(project, row) as run:
         page = _RunPage(project, row, run, project.clock.now())
-        chosen = (first, to, view)
         # Rendered here, not when it is sent: the next look at the run may be in another thread.
-        parts = list(_run_page(page, _notice(project, name, done), chosen))
+        parts = list(_run_page(page, _notice(project, name, done), (first, to)))
     address = f"{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
     live = None if row.status in FINAL else Live(events_path(row), address)
     return show_page(request, project, name, parts, live=live, wide=True)
@@ -95,7 +93,7 @@ class _RunPage:
 
 
 def _run_page(
-    page: _RunPage, notice: str, chosen: tuple[int | None, int | None, DiffView]
+    page: _RunPage, notice: str, versions: tuple[int | None, int | None]
 ) -> Iterator[Markup]:
     history, timeline, name = page.history, page.run.timeline, page.row.name
     pending = open_requests(page.project, name)
@@ -112,9 +110,9 @@ def _run_page(
     yield tag("nav", nav, class_="sections", aria_label="Sections of this page")
     if history is not None and history.versions:
         yield from _review(page, history)
-        yield html.section("changes", "Changes", changes_html(history, name, *chosen))
+        yield html.section("changes", "Changes", changes_html(history, name, *versions))
     else:
-        yield html.section("workflow", "Workflow", _graph(page))
+        yield html.section("workflow", "Workflow", _workflow(page))
     if details:
         yield html.section("details", "Details", tag("pre", details, tabindex=0))
     yield report.decisions(timeline, history)
@@ -165,7 +163,7 @@ def _summary(page: _RunPage, notice: str, *, answered: bool) -> Iterator[Markup]
     yield from report.written_files(history)
     yield from report.who_read(timeline, history)
     if history is not None and history.goal:
-        goal = html.one_line(history.goal, LONGEST_LINE * 3)
+        goal = one_line(history.goal, LONGEST_LINE * 3)
         yield tag("p", tag("b", "Goal. "), goal, class_="goal")
     yield tag("div", _actions(row, answered=answered), class_="actions")
 
@@ -224,7 +222,7 @@ def _review(page: _RunPage, history: ReviewHistory) -> Iterator[Markup]:
     chart = report.rounds_chart(history.rounds) or "No round was reviewed yet."
     rounds = html.section("rounds", "Rounds", tag("div", chart, class_="card"))
     yield tag(
-        "div", rounds, html.section("workflow", "Workflow", _graph(page)), class_="columns even"
+        "div", rounds, html.section("workflow", "Workflow", _workflow(page)), class_="columns even"
     )
     current, name = history.versions[-1], page.row.name
     text = html.section(
@@ -247,14 +245,27 @@ def _rendered_link(run: str, version: Version) -> Markup | None:
     return tag("p", here, " · ", link, class_="small")
 
 
-def _graph(page: _RunPage) -> Content:
+def _workflow(page: _RunPage) -> Markup:
+    """Returns the steps and where each leads; the one where the run is stands out."""
     visits = Counter(visit.step for visit in page.run.timeline.visits)
     current = None if page.row.status in FINAL else page.row.step
-    picture = workflow_graph(page.run.definition, current, visits)
-    words = tag("details", tag("summary", "As text"), step_list(page.run.definition, current))
-    return html.scrollable(
-        "The workflow's graph", picture or "It has too many steps to draw.", words
-    )
+    rows = []
+    for step in page.run.definition.get("steps") or ():
+        name = str(step["id"])
+        edges = (step.get("next") or {}).items()
+        ways = "; ".join(f"{_edge_name(str(way))} → {_goal(edge)}" for way, edge in edges)
+        times = f" ({visits[name]}x)" if visits[name] > 1 else ""
+        rows.append(tag("li", tag("b", name) if name == current else name, f"{times}: {ways}"))
+    return tag("ol", rows, class_="card small")
+
+
+def _edge_name(way: str) -> str:
+    return "otherwise" if way == Outcome.DEFAULT else way.removeprefix("gate:")
+
+
+def _goal(edge: Sequence[object] | None) -> str:
+    goal = edge[0] if edge else None
+    return "completed" if goal is None else str(goal).replace("_", " ")
 
 
 def _log_lines(lines: Sequence[LogLine]) -> Markup:

@@ -9,7 +9,6 @@ from signoff.profiles.library.jpa_mt.profile import CONTEXT_SCHEMA, JpaMtProfile
 from tests.unit.profiles.library.prompts import check_prompts, complete
 
 DDL = "create table products (id uuid, tenant_id uuid not null)"
-TWO_SCHEMAS = "create table a.products (id uuid); create table b.products (id uuid)"
 CONTEXT: dict[str, Any] = {
     **{name: field["default"] for name, field in CONTEXT_SCHEMA.items() if "default" in field},
     "entity": "Product",
@@ -86,11 +85,13 @@ def test_a_name_that_is_none_is_refused(field: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("field", "change", "problem"),
     [
-        ("table", {"table": "product"}, "unknown table 'product'; valid names: products"),
-        ("table", {"table": "shop.product"}, "valid names: products"),
-        ("tenant_column", {"tenant_column": "tenant"}, "products has no column 'tenant'"),
-        ("table", {"ddl_text": TWO_SCHEMAS}, "may be a.products or b.products; add the schema"),
+        ("table", {"table": "product"}, "does not name 'product'"),
+        ("table", {"table": "shop.products"}, "does not name 'shop.products'"),
+        ("tenant_column", {"tenant_column": "tenant"}, "does not name 'tenant'"),
+        ("tenant_column", {"ddl_text": "create table products (id int) -- tenant_id"}, "not name"),
+        ("tenant_column", {"ddl_text": "create view products as values ('tenant_id')"}, "not name"),
         ("ddl", {"ddl_text": "Products have names."}, "no CREATE TABLE in products.sql"),
+        ("ddl", {"ddl_text": "-- create table products (tenant_id uuid)"}, "no CREATE TABLE"),
     ],
 )
 def test_a_name_that_the_definition_does_not_have_is_refused(
@@ -103,6 +104,27 @@ def test_a_name_that_the_definition_does_not_have_is_refused(
     (found,) = error.value.problems
     assert found.where == f"parameter '{field}'"
     assert problem in found.what
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "CREATE TABLE IF NOT EXISTS [dbo].[PRODUCTS] ([Tenant_Id] int)",
+        "create unlogged table `shop`.`products` (`tenant_id` int, key ix (a))",
+        "create table products (like other including all)",
+        "create or replace materialized view products as select * from other",
+        "create table products (a text default 'x, c int)', tenant_id text default 'it''s",
+    ],
+)
+def test_it_reads_the_dialects_of_common_databases(ddl: str) -> None:
+    """A definition that a database accepts must not be refused."""
+    assert JpaMtProfile().generate_planning_prompt({**CONTEXT, "ddl_text": ddl})
+
+
+@pytest.mark.parametrize("part", ["create table ", "(", "'", '"', "/* ", "create "])
+def test_any_text_can_be_read(part: str) -> None:
+    """A file that is not SQL leads to a message, not to a crash or a long wait."""
+    JpaMtProfile().context_problems({**CONTEXT, "ddl_text": part * 20_000})
 
 
 def test_a_folder_is_not_a_definition() -> None:

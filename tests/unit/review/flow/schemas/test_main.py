@@ -39,7 +39,6 @@ def test_every_example_is_valid_by_its_schema(kind: str, path: Path) -> None:
     ("kind", "wrong"),
     [
         ("flow", {"workflow": [{"step": "critque"}]}),
-        ("flow", {"workflow": [{"step": "generate", "scope": "all"}]}),
         ("flow", {"workflow": [{"step": "generate"}], "nmae": "x"}),
         ("genloop", {"max_iterations": 30}),
         ("constraint", {"rules": [{"id": "x"}]}),

@@ -18,7 +18,7 @@ from tests.unit.review.flow.harness import (
     fails,
     flow,
     issue,
-    long_constraint,
+    lone_constraint,
     passes,
     play,
     rules,
@@ -174,7 +174,7 @@ FIX_LOOP = [
 
 def incremental(*names: str, **config: Any) -> Flow:
     """Returns a flow with these constraints that reads only what changed."""
-    return flow(FIX_LOOP, [long_constraint(name) for name in names], rereview="changed", **config)
+    return flow(FIX_LOOP, [lone_constraint(name) for name in names], rereview="changed", **config)
 
 
 async def test_a_human_decides_about_a_finding_of_the_last_reading_that_escalates(

@@ -15,14 +15,14 @@ from tests.unit.review.flow.harness import (
     fails,
     flow,
     issue,
-    long_constraint,
+    lone_constraint,
     passes,
     play,
     rules,
     step,
 )
 
-CONSTRAINTS = [long_constraint(name) for name in ("clear", "short", "true")]
+CONSTRAINTS = [lone_constraint(name) for name in ("clear", "short", "true")]
 
 
 def critics(**replies: list[str]) -> ScriptedAgent:

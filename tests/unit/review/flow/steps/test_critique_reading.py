@@ -20,7 +20,7 @@ from tests.unit.review.flow.harness import (
     fails,
     flow,
     issue,
-    long_constraint,
+    lone_constraint,
     passes,
     play,
     rules,
@@ -188,7 +188,7 @@ async def test_severe_findings_of_a_combined_reading_are_confirmed(tmp_path: Pat
 async def test_the_judge_is_asked_once_in_a_round_that_reads_the_rest(tmp_path: Path) -> None:
     """What the last reading found is decided together with what was found before it."""
     steps = [*REWRITE_LOOP[:2], step("adjudicate", "judge"), REWRITE_LOOP[3]]
-    others = [long_constraint("short"), long_constraint("true")]
+    others = [lone_constraint("short"), lone_constraint("true")]
     low = issue("slow", "LOW", "wide", rule_id="clear-rule")
     agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)
     agent.on("against clear now", fails(issue("vague", evidence="The see")), fails(low))
@@ -249,16 +249,15 @@ async def test_a_fix_that_breaks_another_constraint_is_found_in_the_next_round(
 @pytest.mark.parametrize(
     "other",
     [
-        long_constraint("short"),
-        constraint("short", script="./check.sh"),
+        lone_constraint("short"),
         constraint("short", agents=("codex",)),
     ],
-    ids=["long rules", "a script", "another agent"],
+    ids=["a script", "another agent"],
 )
 async def test_a_review_that_would_cost_much_waits_until_it_is_needed(
     other: Constraint, tmp_path: Path
 ) -> None:
-    """The rules, sources and script output of a constraint can be longer than all the rest."""
+    """The output of a script can be longer than all the rest."""
     agents = {name: ScriptedAgent() for name in ("claude", "codex")}
     agents["claude"].on("Write the artifact", DRAFT, FINAL).on("against clear now", VAGUE, passes())
     for agent in agents.values():

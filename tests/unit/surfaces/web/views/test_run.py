@@ -43,7 +43,7 @@ async def test_links_inside_of_the_page_lead_somewhere(
     """Findings, their evidence and the hunks that answer them point at each other."""
     LongReview(project.store, rounds=3, findings=30).write()
 
-    page = PageReader((await browser.get("/runs/long?from=1&to=3&view=split")).text)
+    page = PageReader((await browser.get("/runs/long?from=1&to=3")).text)
     found = PageReader((await browser.get("/runs/long/findings")).text)
 
     inner = {each for each in page.addresses if each.startswith("#")}
@@ -157,7 +157,7 @@ async def test_hundreds_of_hostile_texts_stay_texts(
 ) -> None:
     """Findings, quotes, fixes and the text itself come from models and files."""
     HostileReview(project.store, rounds=4, findings=240).write()
-    pages = ("/runs/long?from=1&to=4&view=split", "/runs/long", "/runs/long/findings", "/",
+    pages = ("/runs/long?from=1&to=4", "/runs/long", "/runs/long/findings", "/",
              "/runs/long/rendered")  # fmt: skip
 
     for address in pages:
@@ -190,7 +190,7 @@ async def test_lines_of_a_megabyte_are_cut(project: Project, browser: httpx.Asyn
     """A browser would stop at them."""
     LongLines(project.store, rounds=2, findings=4, lines=3).write()
 
-    for address in ("/runs/long", "/runs/long?view=split", "/runs/long/findings", "/runs/long/log",
+    for address in ("/runs/long", "/runs/long/findings", "/runs/long/log",
                     "/runs/long/rendered"):  # fmt: skip
         page = await browser.get(address)
 

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from signoff.core.tagged_json import Tagged
+from signoff.core.remedies import Tagged
 
 
 class Fruit(Tagged):

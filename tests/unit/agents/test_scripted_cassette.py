@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.agents.answer_file import Mode, format_entry, read_entries
+from signoff.agents.scripted import Mode, format_entry, read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.errors import (
     AgentBadOutput,
@@ -118,7 +118,7 @@ async def test_a_fault_can_be_added_to_a_cassette(
     """Error handling is tested with recorded answers."""
     schema = {"type": "object"}
     await ask(box(file, {"verdict": "pass"}), schema=schema)
-    _append(file, f"fault: {fault}\n")
+    _append(file, f"fault: {fault}\n{_read(file)}")
 
     again = box(file, mode="replay")
     with pytest.raises(error):

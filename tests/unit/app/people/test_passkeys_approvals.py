@@ -10,8 +10,7 @@ import pytest
 
 from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.people.answering import AnswerInput, record_answer
-from signoff.app.people.passkeys import remove_passkey
-from signoff.app.people.signatures import check_approvals
+from signoff.app.people.passkeys import check_approvals, remove_passkey
 from signoff.app.runs.runs import move_run
 from signoff.app.settings.home import init_home
 from signoff.app.settings.project import Project

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from signoff.runtime.scratch import make_scratch_folder, remove_leftovers, scratch_folder
+from signoff.runtime.owner import make_scratch_folder, remove_leftovers, scratch_folder
 
 KILLED = """
 import os, signal
-from signoff.runtime.scratch import make_scratch_folder
+from signoff.runtime.owner import make_scratch_folder
 (make_scratch_folder() / "prompt.md").write_text("private")
 os.kill(os.getpid(), signal.SIGKILL)
 """

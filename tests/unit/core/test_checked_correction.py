@@ -1,6 +1,6 @@
 """What an agent gets when its answer is sent back."""
 
-from signoff.core.correction import (
+from signoff.core.checked import (
     LONGEST_ANSWER,
     LONGEST_PROBLEM,
     MOST_PROBLEMS,

@@ -6,14 +6,14 @@ from signoff._version import __version__
 from signoff.core.errors import InvalidWorkflow, Problem
 from signoff.core.severity import Severity
 from signoff.documents.source_file import SourceFile
-from signoff.review.flow.constraint_file import (
+from signoff.review.flow.reading import read_flow
+from signoff.review.flow.sections import (
+    InlineConstraint,
     constraint_from_dict,
     inline_constraint,
     load_constraints,
     read_constraints,
 )
-from signoff.review.flow.reading import read_flow
-from signoff.review.flow.sections import InlineConstraint
 from signoff.review.pure.constraint import Constraint, ConstraintBehavior, Rule, SourceBlock
 
 CONSTRAINTS = Path(__file__).parents[3] / "fixtures" / "constraints"
