@@ -42,7 +42,8 @@ def command(out: Output) -> int:
     report = check_setup(Path.cwd(), os.environ)
     code = exits.OK if report.can_run else exits.ERROR
     if out.as_json:
-        out.json({"can_run": report.can_run, **asdict(report)})
+        checks = [asdict(each) | ({"remedy": ""} if each.ready else {}) for each in report.checks]
+        out.json({"can_run": report.can_run, "checks": checks, "advice": report.advice})
         return code
     # Nobody has set up every agent there is, and a page of those would hide the one that is
     # missing.
