@@ -86,5 +86,5 @@ def test_a_copied_template_can_be_changed_and_is_sent(project: FlowProject) -> N
     assert "Be quick." in shown
     assert refused.code == again.code == 2
     assert "already there: own/fixer.md" in again.err
-    unknown = "own/fixer.md:1: unknown variable 'bill' (did you mean bill_of_work? valid: "
+    unknown = "own/fixer.md:1: unknown variable 'bill' (valid: "
     assert unknown in refused.out

@@ -358,7 +358,9 @@ class HttpModel(ABC):
                 self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
-            text = failures.redact_line(str(error), server.key)
+            # Without the line that leads to the manual of the client's library.
+            lines = [line for line in str(error).splitlines() if "https://" not in line]
+            text = failures.redact_line(" ".join(lines), server.key)
             invalid = AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )

@@ -3,7 +3,8 @@
 Its weights are downloaded once (`signoff models pull`); `signoff[local]` installs the runner.
 The model writes a sentence or two and follows a JSON schema, but it cannot judge: give it
 small writing tasks and let checks judge. The seed is fixed, so equal requests get equal
-answers; use `options={"seed": ...}` for another answer.
+answers; use `options={"seed": ...}` for another answer. With `vary` each call of a run has
+its own fixed seed, so that a retry gives another text.
 
 Loading it takes half a second. It runs as a program, because only a process can be ended while
 native code reads a long prompt, and because its crash must not end a run.
@@ -22,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
+from zlib import crc32
 
 from signoff.agents.answer import (
     ChatCompletion,
@@ -105,6 +107,8 @@ class LocalModel:
     seed: int = SEED
     threads: int | None = None
     timeout: float = 600.0
+    vary: bool = False
+    """Whether each call of a run has its own seed."""
 
     def __post_init__(self) -> None:
         if self.model not in CATALOG:
@@ -122,6 +126,8 @@ class LocalModel:
         """Returns the answer; raises an `AgentError` when there is none."""
         name = request.model or self.model
         body = self._body(request)
+        if self.vary and "seed" not in request.options:
+            body["seed"] += _seed_offset(call)
         path = self._weights_file(name)
         try:
             answer = await self._answer(name, path, body, call)
@@ -253,6 +259,12 @@ class LocalModel:
             named = {"name": "answer", "schema": request.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body
+
+
+def _seed_offset(call: Call) -> int:
+    """Returns a number for the call's position in its run, independent of the run's name."""
+    position = (call.step, call.visit, call.step_attempt, call.effect, call.attempt)
+    return crc32(repr(position).encode()) >> 1
 
 
 def _failure(message: dict[str, Any]) -> AgentError:
