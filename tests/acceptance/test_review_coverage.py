@@ -35,8 +35,8 @@ def test_a_review_without_a_file_that_is_too_large_is_incomplete_everywhere(
         ("note", "Left out: docs/uv.lock (lock file)."),
     ]
     summary = review_project.call("export", "markdown", "one").out
-    assert "- `docs/large.md`: too large\n" in summary
-    assert "- lock file: `docs/uv.lock`\n" in summary
+    assert r"- not read \(too large\): docs/large\.md" in summary
+    assert r"- left out \(lock file\): docs/uv\.lock" in summary
     annotations = review_project.call("export", "github", "one").out
     assert annotations == ("::error title=Review incomplete::not read (too large): docs/large.md\n")
     review_project.call("report", "one", "-o", "report.html")
@@ -128,7 +128,7 @@ def test_a_file_that_is_named_and_covered_by_no_constraint_makes_a_review_incomp
     (told,) = invocation["toolExecutionNotifications"]
     assert told["message"]["text"] == "Not read: docs/b.md (no constraint covers it)."
     summary = review_project.call("export", "markdown", "one").out
-    assert "- `docs/b.md`: no constraint covers it\n" in summary
+    assert r"- not read \(no constraint covers it\): docs/b\.md" in summary
     assert line in review_project.call("export", "github", "one").out
     review_project.call("report", "one", "-o", "report.html")
     assert "<code>docs/b.md</code>: no constraint covers it" in review_project.read("report.html")
@@ -183,7 +183,8 @@ def test_a_review_that_is_cut_off_names_what_was_not_reviewed(
     assert result.code == 12
     assert "tone docs/a.md and 2 more: passed" in result.err
     assert "not read (no finished review against tone): docs/d.md\n" in result.out
-    assert "not read: 1\n\n- `docs/d.md`: no finished review against tone\n" in summary
+    assert "### Incomplete\n" in summary
+    assert r"- not read \(no finished review against tone\): docs/d\.md" in summary
     left = {"path": "docs/d.md", "reason": "no finished review against tone"}
     assert shown["result"]["coverage"]["not_read"] == [left]
     assert resumed.code == 0

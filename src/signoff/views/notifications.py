@@ -1,9 +1,9 @@
 """Sends notifications: after their event is durable, and never in a run's way.
 
 All deliveries are tasks of one event loop in a thread of its own. Each target has a queue, so a
-program that hangs delays no webhook. Failed attempts are
-repeated with growing pauses, for a limited time. What a process could not deliver before it ended
-is not sent by another one: the inbox and `signoff runs` have what waits.
+program that hangs delays no webhook. Failed attempts are repeated with growing pauses, for a
+limited time. What a process could not deliver before it ended is not sent by another one: the
+inbox and `signoff runs` have what waits.
 """
 
 from __future__ import annotations

@@ -152,13 +152,13 @@ class LoggingObserver:
         names = _PLAIN | _CONTENT if self._content else _PLAIN
         own = {each.name: getattr(event, each.name) for each in dataclass_fields(event)}
         fields: dict[str, Any] = {
-            **{k: v for k, v in own.items() if k in names and v not in ("", None)},
             "run": run,
             "event": event.tag,
             "workflow": line.state.workflow,
             "step": visit.step if visit is not None else "",
             "times": visit.visit if visit is not None else 1,
             "round": line.state.iteration,
+            **{k: v for k, v in own.items() if k in names and v not in ("", None, {})},
         }
         if (add := _ADD.get(event.tag)) is not None:
             add(line, event, fields, self._content)

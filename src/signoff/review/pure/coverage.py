@@ -85,16 +85,12 @@ class ConstraintResult:
 
 
 @dataclass(frozen=True)
-class NotRead:
+class NotRead(Record):
     """A file that was not read, or one of a project's constraints."""
 
-    name: str
+    path: str
     """The path of a file, or `constraint NAME`."""
-    why: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it for programs."""
-        return {"path": self.name, "reason": self.why}
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -135,8 +131,8 @@ def describe_missed(missed: Sequence[NotRead], most: int = SHOWN_NAMES) -> Itera
 def by_reason(entries: Sequence[NotRead]) -> Mapping[str, list[str]]:
     """Returns names by the reason for which they were not read."""
     groups: dict[str, list[str]] = {}
-    for each in sorted(entries, key=lambda entry: entry.why):
-        groups.setdefault(each.why, []).append(each.name)
+    for each in sorted(entries, key=lambda entry: entry.reason):
+        groups.setdefault(each.reason, []).append(each.path)
     return groups
 
 

@@ -30,7 +30,6 @@ MOST_MARKS = 80
 """Characters before and after a quote that are looked at for marks."""
 
 _WORD = re.compile(r"[^\W_]+")
-_LINE_MARKS = re.compile(r"^[^\w\n]+", re.MULTILINE)
 _MARKS_BEFORE = re.compile(r"(?:\A[\W_]+|(?:[^\w\s]|_)*)\Z")
 _MARKS_AFTER = re.compile(r"[\W_]+\Z|(?:[^\w\s]|_)*")
 
@@ -225,24 +224,13 @@ def _passage(text: str, quote: str) -> str:
 def _tied_hunk(
     old: Sequence[str], new: Sequence[str], change: Change, claims: Sequence[_Claim]
 ) -> dict[str, Any]:
-    issues = [claim.issue for claim in claims if claim.explains(old, new, change)]
-    issues = list(dict.fromkeys(issues or _other_matches(old, new, change, claims)))
+    answered = [claim.issue for claim in claims if claim.explains(old, new, change)]
+    issues = list(dict.fromkeys(answered))
     hunk: dict[str, Any] = {
         "diff": _hunk_text(old, new, change),
         "issue": issues[0] if issues else None,
     }
     return {**hunk, "also": issues[1:]} if issues[1:] else hunk
-
-
-def _other_matches(
-    old: Sequence[str], new: Sequence[str], change: Change, claims: Sequence[_Claim]
-) -> list[str]:
-    """Returns the findings whose words occur again in these lines, or whose lines were indented."""
-    first, last = change.old_start, change.old_end
-    removed, added = "".join(old[first:last]), "".join(new[change.new_start : change.new_end])
-    if removed and _LINE_MARKS.sub("", removed) == _LINE_MARKS.sub("", added):
-        return [each.issue for each in claims if each.first < last and first <= each.last]
-    return [each.issue for each in claims if _lost(each.passage, removed, added)]
 
 
 def _tie_omission(

@@ -87,7 +87,7 @@ def _notifications(coverage: ReviewCoverage) -> dict[str, Any]:
     """Returns what was not read: an error if that makes the review incomplete, else a note."""
     parts = (("error", "Not read", coverage.missed), ("note", "Left out", coverage.left_out))
     found = [
-        {"level": level, "message": {"text": _sentence(f"{title}: {each.name} ({each.why})")}}
+        {"level": level, "message": {"text": _sentence(f"{title}: {each.path} ({each.reason})")}}
         for level, title, entries in parts
         for each in entries
     ]

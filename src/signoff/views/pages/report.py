@@ -190,9 +190,9 @@ def who_read(timeline: Timeline, history: ReviewHistory | None) -> Iterator[Mark
         return
     coverage = history.coverage
     parts = {
-        "Not read": [(each.name, each.why) for each in coverage.missed],
+        "Not read": [(each.path, each.reason) for each in coverage.missed],
         "Constraints": [(each.constraint, each.words) for each in history.read_by],
-        "Left out by rule": [(each.name, each.why) for each in coverage.left_out],
+        "Left out by rule": [(each.path, each.reason) for each in coverage.left_out],
     }
     for title, entries in parts.items():
         if entries:

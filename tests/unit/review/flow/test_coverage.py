@@ -15,7 +15,7 @@ def description(*constraints: dict[str, Any], patterns: list[str] | None = None)
 def unread(readings: list[str], *paths: str, **more: Any) -> list[tuple[str, str]]:
     about = description({"id": "tone"}, {"id": "code", "paths": ["*.py"]}, **more)
     found = run_coverage({"readings": dict.fromkeys(readings, "x")}, about, paths)
-    return [(each.name, each.why.rpartition(" ")[2]) for each in found.missed]
+    return [(each.path, each.reason.rpartition(" ")[2]) for each in found.missed]
 
 
 def test_each_file_is_read_against_each_constraint_that_is_about_it() -> None:
@@ -37,4 +37,4 @@ def test_a_text_without_a_name_is_read_as_a_whole() -> None:
 def test_a_constraint_that_is_left_out_is_named() -> None:
     found = run_coverage({"unchecked": {"tests": "why"}}, description(), [])
 
-    assert [(each.name, each.why) for each in found.left_out] == [("constraint tests", "why")]
+    assert [(each.path, each.reason) for each in found.left_out] == [("constraint tests", "why")]

@@ -73,7 +73,7 @@ LINE = "Tea is the best. It costs 9 euros. *We* open at noon."
         ("Tea is the best. It costs 9 euros. *We* open at two.", []),
         ("Tea is the best. It costs 9 euros. *We* open at noon!", []),
         ("Yes! Tea is the best. It costs 9 euros. *We* open at noon.", []),
-        ("- Tea is the best. It costs 9 euros. *We* open at noon.", ["best", "fee", "we"]),
+        ("- Tea is the best. It costs 9 euros. *We* open at noon.", []),
         ("Green tea.\nTea is the best. It costs 9 euros. *We* open at noon.", []),
         ("Tea is the best. It costs 9 euros. *We* open at noon.\nCome!", []),
     ],

@@ -69,7 +69,7 @@ def test_a_folder_is_read_without_what_nobody_wrote(plain: Path) -> None:
         "docs/made.py": "generated",
         "docs/vendor/": "vendored",
     }
-    assert [each.name for each in found.coverage.missed] == ["docs/latin.md"]
+    assert [each.path for each in found.coverage.missed] == ["docs/latin.md"]
 
 
 def test_a_file_that_cannot_be_opened_is_missing_from_the_review(
