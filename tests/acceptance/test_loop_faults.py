@@ -257,9 +257,8 @@ workflow:
 def last_reading(flow_project: FlowProject, *rules: Rule) -> None:
     """Sets up a loop that reads `short` again only before the approval."""
     flow_project.write_flow(INCREMENTAL)
-    # Its rules are too long to be read along with others.
-    long_rule = f"  - {{id: length, text: '{'Be short. ' * 500}'}}\n"
-    flow_project.constraints("clear", "short", short=long_rule)
+    # What has a script is not read along with others.
+    flow_project.constraints("clear", "short", short="script: ./length.sh\n")
     flow_project.script(
         play.author_writes(),
         play.critic_finds("clear", play.issue(), contains=DRAFT),

@@ -37,7 +37,7 @@ def test_a_program_that_reviews_is_never_chosen_to_fix(review_project: ReviewPro
     done = review_project.review("docs/a.md", "--fix")
 
     assert done.code == 2
-    assert "fix: auto (the default agent)" in done.err
+    assert "auto is not ready" in done.err
     assert "never chosen unless named: spell" in done.err
     assert "--fixer manual" in done.err
     assert not (review_project.folder / "asked.txt").exists()

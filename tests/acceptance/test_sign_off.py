@@ -173,7 +173,7 @@ workflow:
     item = request(review_project)
     questions = item["questions"]
     assert [[each["label"] for each in q["options"]] for q in questions] == [["fix", "dismiss"]] * 2
-    assert questions[0]["text"].startswith("docs/a.md:3:1: [HIGH] Too sure.")
+    assert questions[0]["text"].startswith("docs/a.md:3: HIGH tone/sure: Too sure.")
     answers = [f"{q['header']}=dismiss" for q in questions]
     review_project.call("answer", "one", *answers, "--text", "it is a slogan")
     assert review_project.call("resume", "one", "--no-input").code == 0

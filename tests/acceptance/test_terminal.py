@@ -303,9 +303,7 @@ def test_an_error_has_a_line_for_each_thing_to_do(project: CliProject) -> None:
 
     lines = shown.text.replace("\r", "").splitlines()
     start = next(n for n, line in enumerate(lines) if "no agent can review yet" in line)
-    assert lines[start].startswith(
-        "signoff: review: auto (the default agent) is not ready: no agent"
-    )
+    assert lines[start].startswith("signoff: auto is not ready: no agent")
     assert lines[start + 1].startswith("  Nothing was started; fix that, name another agent")
     assert lines[start + 2] == "  add --agent manual"
     assert lines[start + 3] == "  see what each agent needs: signoff doctor -v"

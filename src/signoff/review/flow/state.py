@@ -327,7 +327,7 @@ def _shortened(question: str) -> str:
 
 MOST_LISTED = 20
 """Findings that a question lists."""
-LONGEST_FINDING = 1_000
+LONGEST_FINDING = 4_000
 """Characters of a finding where people decide about it."""
 LONGEST = 400
 """Characters of a warning; the problems of one critique can fill pages."""
@@ -368,9 +368,11 @@ def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
 
 def at_limit_reason(why: str, state: FlowState, block_on: Collection[Severity]) -> str:
     """Returns why a run needs a decision at its limit, with the findings that are still open."""
-    lines = finding_lines(state.content, state.ledger.open(block_on))
-    listed = [f"- {each}" for each in lines[:MOST_LISTED]]
-    listed += [f"- and {len(lines) - MOST_LISTED:,} more"] if len(lines) > MOST_LISTED else []
+    groups = group_equal(state.ledger.open(block_on))
+    shown = [each for group in groups[:MOST_LISTED] for each in group]
+    listed = [f"- {each}" for each in finding_lines(state.content, shown)]
+    left = sum(map(len, groups[MOST_LISTED:]))
+    listed += [f"- and {left:,} more"] if left else []
     return "\n".join([f"{why}{_STILL_OPEN}", *listed]) if listed else why
 
 

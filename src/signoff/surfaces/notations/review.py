@@ -17,6 +17,7 @@ from typing import Any, assert_never
 
 import click
 
+from signoff.agents.base import Health
 from signoff.app.people.answering import current_user
 from signoff.app.runs.show import RunDetails, show
 from signoff.app.runs.start import StartPlan, plan
@@ -31,9 +32,10 @@ from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.core.spend import Limits
 from signoff.core.words import FindingStatus
+from signoff.core.workflow import Workflow
 from signoff.documents.home_folder import VARIABLE
 from signoff.documents.trust import VARIABLE as TRUST
-from signoff.notation import OptionKind
+from signoff.notation import AgentJob, OptionKind
 from signoff.review.flow.coverage import EXECUTES, LARGEST_BYTES
 from signoff.review.flow.decision_file import add_decisions
 from signoff.review.flow.files.git import base_tree
@@ -47,7 +49,7 @@ from signoff.review.flow.files.selection import (
     skipped_note,
 )
 from signoff.review.flow.flow_notation import NOTATION
-from signoff.review.flow.plan import call_bounds
+from signoff.review.flow.plan import asks, call_bounds
 from signoff.review.flow.review_flow import (
     OPTION,
     TARGET,
@@ -349,7 +351,7 @@ def _start(
     out.note(f"reviewing {summary}, at most {_most_calls(planned)} with corrections")
     limits = _limits(planned, yes=yes)
     with chdir(folder):
-        refuse_not_ready(planned.not_ready(), by_name=False, option="agent")
+        _refuse_not_ready(planned.not_ready(), workflow)
     set_up_logging(planned.settings)
     # A run's programs work in the folder it was started in: the settings name them from there.
     with chdir(folder), planned.open(folder, os.environ) as project:
@@ -397,8 +399,16 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")
-    refuse_not_ready(not_ready, by_name=False, option="agent")
+    _refuse_not_ready(not_ready, planned.target.workflow)
     return exits.OK
+
+
+def _refuse_not_ready(not_ready: Mapping[str, Health], workflow: Workflow) -> None:
+    """Raises `ConfigError` if an agent cannot answer."""
+    jobs = {each.job for each in asks(workflow, {}) if each.agent in not_ready}
+    # Who only fixes is replaced by itself; the reviewers stay.
+    option = "fixer" if jobs == {AgentJob.WRITE} else "agent"
+    refuse_not_ready(not_ready, by_name=False, option=option)
 
 
 _FINISHED = frozenset(

@@ -343,6 +343,12 @@ class RefineHandler(AuthorHandler):
         elsewhere = [path for path in reply.files if path.startswith("..")]
         if elsewhere:
             ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
+        author = reply.agent or self.agent
+        # It is allowed, because there may be one agent only. But whoever reads the log should know
+        # that nobody else looked at the fix.
+        own = [each.id for each in self.flow.constraints if author in (each.agents or ())]
+        if own:
+            ctx.log(f"{author} fixes what it reviewed itself: {', '.join(own)}")
         revised = self._revised_text(reply, before)
         problem = self._problem(before, revised)
         if problem:

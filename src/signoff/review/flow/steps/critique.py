@@ -18,7 +18,7 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.severity import IssueBehavior
 from signoff.core.words import FindingStatus
-from signoff.review.flow.model import Flow, WorkflowStep
+from signoff.review.flow.model import Flow, StepKind, WorkflowStep
 from signoff.review.flow.state import (
     FlowState,
     after,
@@ -75,8 +75,10 @@ class CritiqueHandler(FlowHandler):
             "last_critique_step": self.step.id,
             **self.record(halted=bool(issues_that(critiques, IssueBehavior.HALT))),
         }
-        # A run may end before its judge has decided, and the critiques are paid for.
-        update |= with_best(ctx, after(ctx.step_state, update))
+        if not (state.has_files and self.flow.of_kind(StepKind.ADJUDICATE)):
+            # A run may end before its judge has decided, and the critiques are paid for. Files are
+            # all shown as they are at the end.
+            update |= with_best(ctx, after(ctx.step_state, update))
         if escalated := undecided(critiques, Ledger.from_json(update["findings"])):
             update |= {
                 "escalation": format_issues(escalated),
