@@ -71,6 +71,8 @@ class SettingsSection:
     harmless: tuple[str, ...] = ()
     """Keys that a project may set without its user's trust: they start nothing, import nothing,
     send nothing elsewhere and raise no limit."""
+    rounds: str = ""
+    """The key that limits the rounds of the notation's runs, if they have one limit."""
 
 
 @dataclass(frozen=True)

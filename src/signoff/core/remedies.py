@@ -81,6 +81,8 @@ class RaiseRounds(Remedy):
     run: str = ""
     file: str = ""
     """The file that sets the limit; empty if it is code."""
+    setting: str = "max_iterations"
+    """What the limit is called there."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ NOTATION = Notation(
         "standards_provider, standards, options, dir",
         {"SIGNOFF_PROFILES_DIR": "dir", "SIGNOFF_PROFILES_MAX_ITERATIONS": "max_iterations"},
         harmless=("providers", "approval", "max_iterations", "hash_prompts"),
+        rounds="max_iterations",
     ),
     layout="signoff.profiles.view:ProfileLayout",
     report="signoff.profiles.view:report",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
+from signoff import plugins
 from signoff.core import remedies as fix
 from signoff.core.digest import SHORT
 from signoff.core.errors import SHOWN_NAMES, SignoffError
@@ -63,12 +64,17 @@ def inbox_command(request: int | str = "") -> str:
 def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...]:
     """Returns remedies with the file that sets the round limit of a run with this target.
 
-    A workflow in Python may set the limit at any edge that closes a loop, so only YAML files can be
-    named. A run without a target cannot be started again by name.
+    A workflow in Python may set the limit at any edge that closes a loop, so only the files of a
+    notation can be named. A run without a target cannot be started again by name.
     """
     names: dict[type[fix.Remedy], dict[str, str]] = {}
+    scheme = target.partition(":")[0] if ":" in target else None
+    notation = next((each for each in plugins.notations() if each.scheme == scheme), None)
     if target.endswith(YAML_SUFFIXES):
         names[fix.RaiseRounds] = {"file": target}
+    elif notation is not None and notation.settings is not None and notation.settings.rounds:
+        setting = f"{notation.settings.name}.{notation.settings.rounds}"
+        names[fix.RaiseRounds] = {"file": "the settings", "setting": setting}
     if not target:
         names[fix.StartRun] = {"run": ""}
     return tuple(replace(each, **names.get(type(each), {})) for each in found)
@@ -81,7 +87,7 @@ def _raise_limit(remedy: fix.RaiseLimit, run: str) -> str:
 
 
 def _raise_rounds(remedy: fix.RaiseRounds, run: str) -> str:
-    more = f"raise max_iterations in {remedy.file}" if remedy.file else "allow more rounds"
+    more = f"raise {remedy.setting} in {remedy.file}" if remedy.file else "allow more rounds"
     return f"{more}, then: signoff resume {run} --adopt"
 
 

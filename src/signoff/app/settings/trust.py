@@ -23,14 +23,15 @@ from signoff import plugins
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.app.settings.home import Home, expected_home
 from signoff.app.settings.settings import Layer, Settings, database_file, load_settings, mask
+from signoff.core.outcome import Status
 from signoff.documents.files import read_text
 from signoff.documents.regular_files import read_regular
-from signoff.documents.trust import TrustLine, remember, require
+from signoff.documents.trust import TrustLine, remember, require, untrusted
 from signoff.notation import YAML_SUFFIXES, CompileContext
 from signoff.runtime.ports import AgentLimits
 
 if TYPE_CHECKING:
-    pass
+    from signoff.app.settings.project import Project
 
 _ALWAYS_HARMLESS = ("log_level", "log_format")
 _PRESENCE = "approvals.presence"
@@ -144,6 +145,14 @@ def all_lines(home: Home, settings: Settings) -> list[TrustLine]:
     folders = ("constraints", *FOLDERS)
     found = [each for name in folders for each in _definition_lines(home, settings, name)]
     return [*setting_lines(settings), *found, *database_lines(home, settings)]
+
+
+def untrusted_lines(project: Project) -> list[TrustLine]:
+    """Returns the lines that the user has not trusted yet, while runs wait to be continued."""
+    unfinished = (Status.QUEUED, Status.INTERRUPTED, Status.WAITING, Status.PARKED)
+    if project.settings.trusts_all or not project.store.rows(status=unfinished, limit=1):
+        return []
+    return untrusted(project.home.path, all_lines(project.home, project.settings), os.environ)
 
 
 def _file_lines(home: Home, settings: Settings, cwd: Path, target: str) -> list[TrustLine]:

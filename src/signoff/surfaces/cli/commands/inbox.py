@@ -17,7 +17,9 @@ from signoff.app.runs.next_commands import next_command
 from signoff.app.runs.run_records import worker_for
 from signoff.app.runs.runs import catch_up, list_runs
 from signoff.app.settings.project import Project
+from signoff.app.settings.trust import untrusted_lines
 from signoff.app.workers.hand_over import wake_if_handed_over
+from signoff.core.amounts import count
 from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState, request_word
@@ -60,6 +62,7 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
         requests = [answering.request_to_json(project, item) for item in items]
         stuck = [row for row in list_runs(project, status=[Status.QUEUED]) if row.reason]
         fixes = [next_command(worker_for(project.store, row)) for row in stuck[:SHOWN_STUCK]]
+        new = untrusted_lines(project)
     if out.as_json:
         out.json(requests)
         return
@@ -70,10 +73,20 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
     if len(waiting) > len(requests):
         of_run = f" {where}" if where is not None else ""
         out.line(f"and {len(waiting) - len(requests)} more: signoff inbox{of_run} -n -1")
+    _note_trust(len(new), out)
     for row, fix in zip(stuck, fixes, strict=False):
         out.note(f"run {row.name} is queued, but {row.reason}; {fix}")
     if stuck[SHOWN_STUCK:]:
         out.note(f"and {len(stuck) - SHOWN_STUCK} more: signoff runs --status queued")
+
+
+def _note_trust(lines: int, out: Output) -> None:
+    # Only the command line can answer it, so it is no request in the store.
+    if lines:
+        what = count(lines, "line")
+        out.note(f"{what} of this project must be trusted before its runs continue")
+        out.note("look at them: signoff trust --show")
+        out.note("trust them: signoff trust")
 
 
 def _show(request: Mapping[str, Any], out: Output, *, whole: bool) -> None:
