@@ -14,9 +14,11 @@ import math
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -276,6 +278,8 @@ def _read(path: Path) -> str | dict[str, str] | None:
 
 LINKED = frozenset({".venv", "venv", "node_modules"})
 """Folders of dependencies: large, needed by tests, and not changed by them."""
+MOST_BYTES = 500_000_000
+"""A larger project is refused, because it is copied in every round."""
 
 
 def project_folder(folder: Path, environment: Mapping[str, str]) -> Path:
@@ -302,8 +306,15 @@ def project_program(name: str) -> str:
 
 def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:
     """Copies a project to a new folder; files have the texts that are passed."""
+    copied = Counter[str]()
     try:
-        shutil.copytree(project, target, symlinks=True, ignore=_left_out)
+        shutil.copytree(
+            project,
+            target,
+            symlinks=True,
+            ignore=_left_out,
+            copy_function=partial(_copy_file, copied),
+        )
         for name in LINKED:
             if (project / name).is_dir():
                 (target / name).symlink_to(project / name, target_is_directory=True)
@@ -322,3 +333,13 @@ def _left_out(folder: str, names: Collection[str]) -> set[str]:
     paths = {name: Path(folder, name) for name in names}
     special = {n for n, p in paths.items() if not (p.is_symlink() or p.is_file() or p.is_dir())}
     return special.union(name for name in names if name in tools)
+
+
+def _copy_file(copied: Counter[str], source: str, target: str) -> None:
+    copied["bytes"] += Path(source).stat().st_size
+    if copied["bytes"] > MOST_BYTES:
+        raise AgentBadRequest(
+            f"the project is larger than {MOST_BYTES:,} bytes, too large to copy it for a check "
+            "in every round; use a check of single files"
+        )
+    shutil.copy2(source, target)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from signoff.agents import workspace
 from signoff.agents.workspace import copy_project, project_folder
 from signoff.core.errors import AgentBadRequest, UnsafePath
 
@@ -53,8 +54,14 @@ def test_no_text_is_written_outside_of_the_copy(project: Path, tmp_path: Path, p
     assert not (tmp_path / "out.py").exists()
 
 
-def test_a_project_that_is_unreadable_is_an_error_with_its_reason(tmp_path: Path) -> None:
+def test_a_project_that_is_too_large_or_unreadable_is_an_error_with_its_reason(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A check that silently ran on half of a project would prove nothing."""
+    monkeypatch.setattr(workspace, "MOST_BYTES", 5)
+    with pytest.raises(AgentBadRequest, match="larger than"):
+        copy_project(project, tmp_path / "copy", {})
+
     with pytest.raises(AgentBadRequest, match="cannot be copied"):
         copy_project(tmp_path / "nowhere", tmp_path / "other", {})
 
