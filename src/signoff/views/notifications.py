@@ -42,7 +42,7 @@ from signoff.runtime.environment import command_environment
 from signoff.runtime.error_text import describe_error
 from signoff.runtime.handlers import on_thread
 from signoff.runtime.ports import Notice, Recorded
-from signoff.runtime.process import run_process
+from signoff.runtime.process import kill_family, run_process
 from signoff.runtime.store_port import InboxItem, RunRow, Store
 from signoff.views.queued import ObserverSetup
 
@@ -164,14 +164,17 @@ class NotificationTarget:
     """How many documents it did not get, or not yet."""
     problem: str = "it took too long"
     """Why the last attempt failed."""
+    programs: set[int] = field(default_factory=set)
+    """What it has started and what has not ended, by process id."""
 
 
 def build_target(settings: Mapping[str, Any], pass_env: Sequence[str] = ()) -> NotificationTarget:
     """Returns the target of one entry of `notify`; raises `ConfigError` if it cannot be used."""
     on = frozenset(map(NotifyOn, settings["on"]))
     if argv := settings.get("command"):
-        send = partial(run_program, argv, pass_env)
-        return NotificationTarget(f"program {argv[0]!r}", on, send)
+        programs: set[int] = set()
+        send = partial(run_program, argv, pass_env, programs=programs)
+        return NotificationTarget(f"program {argv[0]!r}", on, send, programs=programs)
     url, variable = settings["webhook"], settings.get("secret_env")
     secret = os.environ.get(variable, "") if variable else ""
     if variable and not secret:
@@ -182,15 +185,28 @@ def build_target(settings: Mapping[str, Any], pass_env: Sequence[str] = ()) -> N
     return NotificationTarget(name, on, partial(call_webhook, url, secret))
 
 
-async def run_program(argv: Sequence[str], pass_env: Sequence[str], body: str) -> None:
+async def run_program(
+    argv: Sequence[str], pass_env: Sequence[str], body: str, programs: set[int] | None = None
+) -> None:
     """Gives a document to a program; its exit code says whether it has taken it."""
-    env = command_environment(pass_env, {})
+    running = programs if programs is not None else set()
     try:
         result = await run_process(
-            argv, stdin=body, env=env, seconds=PROGRAM_SECONDS, grace_seconds=GRACE_SECONDS
+            argv,
+            stdin=body,
+            env=command_environment(pass_env, {}),
+            seconds=PROGRAM_SECONDS,
+            grace_seconds=GRACE_SECONDS,
+            started=lambda process: running.add(process["pid"]),
         )
+    except asyncio.CancelledError:
+        # It has ended; after any other error it may not have.
+        running.clear()
+        raise
     except CommandFailed as error:
+        running.clear()
         raise DeliveryFailed(str(error), final=True) from error
+    running.clear()
     if result.code != 0:
         raise DeliveryFailed(f"it exited with {result.code}: {_first_line(result.stderr)}")
 
@@ -347,6 +363,10 @@ class Notifier:
     def _stop(self) -> None:
         with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(_give_up(), self._loop).result(STOP_SECONDS)
+        # While the interpreter ends, it starts no threads, which a polite end of programs needs.
+        for each in self._targets:
+            for pid in each.programs:
+                kill_family(pid)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
 
