@@ -218,16 +218,13 @@ class Reading:
         """
         if self.step.execution != "parallel":
             return []
+        unread = [item for item in self.unread() if self._can_be_combined(item)]
         # A script is run for each reading, and what it prints may be longer than all the rest.
-        unread = [
-            item
-            for item in self.unread()
-            if self._can_be_combined(item) and not self.flow.by_id[item["constraint"]].script
-        ]
+        cheap = [i for i in unread if not self.flow.by_id[i["constraint"]].script]
         joining: list[Item] = []
         for agent in dict.fromkeys(item["agent"] for item in unread if item in needed):
             calls = [i for i in needed if i["agent"] == agent and self._can_be_combined(i)]
-            others = [i for i in unread if i["agent"] == agent and i not in needed]
+            others = [i for i in cheap if i["agent"] == agent and i not in needed]
             joining += others[: -len(calls) % MOST_COMBINED]
         return joining
 
