@@ -1,6 +1,7 @@
 """Nothing valid is lost when a critic's answer is sent back."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,13 @@ workflow:
 APPROVED, WAITING, LIMIT, FINDINGS_OPEN = 0, 10, 11, 17
 VALID = play.issue(id="valid", finding="The sea is misspelled.")
 INVENTED = play.issue(evidence="words that nobody wrote", id="invented")
+REASON = "It is the See, a lake."
+
+
+def withdraws(*withdrawn: Any, overall: str = "PASS") -> str:
+    """Returns a second answer without issues that withdraws some of the first."""
+    critique = {"overall": overall, "issues": [], "summary": "fine", "withdrawn": list(withdrawn)}
+    return json.dumps(critique)
 
 
 def begin(flow_project: FlowProject, second: str, *first: Rule) -> None:
@@ -34,32 +42,60 @@ def begin(flow_project: FlowProject, second: str, *first: Rule) -> None:
     )
 
 
-SECOND_ANSWERS: dict[str, str] = {
-    "passes": play.passing_critique(),
-    "fails without naming it again": json.dumps(
-        {"overall": "FAIL", "issues": [], "summary": "Not fine."}
+SECOND_ANSWERS: dict[str, tuple[str, int]] = {
+    "passes": (play.passing_critique(), LIMIT),
+    "fails without naming it again": (withdraws(overall="FAIL"), LIMIT),
+    "withdraws it": (withdraws({"id": "valid", "reason": REASON}), APPROVED),
+    "withdraws it without a reason": (withdraws({"id": "valid", "reason": " "}), LIMIT),
+    "withdraws another": (withdraws({"id": "clear-007", "reason": REASON}), LIMIT),
+    "withdraws by a list of ids": (withdraws("valid"), LIMIT),
+    "withdraws everything": (
+        withdraws({"id": "valid", "reason": REASON}, {"id": "invented", "reason": "Invented."}),
+        APPROVED,
     ),
-    "says that it was wrong": json.dumps(
-        {
-            "overall": "PASS",
-            "issues": [],
-            "withdrawn": [{"id": "valid", "reason": "It is the See, a lake."}],
-        }
+    "rates it lower": (
+        json.dumps({"overall": "PASS", "issues": [{**VALID, "severity": "LOW"}]}),
+        LIMIT,
     ),
-    "rates it lower": json.dumps({"overall": "PASS", "issues": [{**VALID, "severity": "LOW"}]}),
+    "withdraws it and rates it lower": (
+        json.dumps(
+            {
+                "overall": "PASS",
+                "issues": [{**VALID, "severity": "LOW"}],
+                "withdrawn": [{"id": "valid", "reason": "A typo changes nothing."}],
+            }
+        ),
+        APPROVED,
+    ),
 }
 
 
 @pytest.mark.parametrize("second", SECOND_ANSWERS)
-def test_a_valid_finding_of_the_first_answer_stays(flow_project: FlowProject, second: str) -> None:
+def test_a_valid_finding_of_the_first_answer_stays_unless_withdrawn(
+    flow_project: FlowProject, second: str
+) -> None:
     """One finding has a true quote, the other an invented one, so the answer is sent back."""
-    begin(flow_project, SECOND_ANSWERS[second])
+    answer, code = SECOND_ANSWERS[second]
+    begin(flow_project, answer)
 
     done = flow_project.run()
 
-    assert done.code == LIMIT, done.err
-    assert "answers 1 finding" in done.err
+    assert done.code == code, done.err
+    assert ("answers 1 finding" in done.err) == (code == LIMIT)
     assert flow_project.call_fields("step").count("critique") == 2
+
+
+def test_withdrawals_are_logged_with_their_reasons(flow_project: FlowProject) -> None:
+    """Who reads the log sees why a finding is gone, and what was ignored."""
+    unknown = {"id": "clear-007", "reason": REASON}
+    begin(flow_project, withdraws({"id": "valid", "reason": REASON}, unknown))
+
+    done = flow_project.run()
+
+    assert done.code == APPROVED, done.err
+    log = flow_project.read("live.log")
+    assert f"withdrawn: valid (HIGH): {REASON}" in log
+    assert "clear-007" in log
 
 
 def test_a_pass_that_contradicts_its_finding_is_not_corrected_by_dropping_it(
@@ -107,15 +143,19 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_whole_finding_of_an_answer_that_cannot_be_read_stays(
+def test_a_whole_finding_of_an_answer_that_cannot_be_read_stays_unless_withdrawn(
     flow_project: FlowProject, broken: str
 ) -> None:
     first: Rule = {"step": "critique", "text": BROKEN[broken], "times": 1}
     begin(flow_project, play.passing_critique(), first)
     kept = flow_project.run()
 
+    begin(flow_project, withdraws({"id": "valid", "reason": REASON}), first)
+    withdrawn = flow_project.run("--name", "two")
+
     assert kept.code == LIMIT, kept.err
     assert "answers 1 finding" in kept.err
+    assert withdrawn.code == APPROVED, withdrawn.err
 
 
 def test_a_finding_with_the_wrong_path_is_about_the_file_with_its_quote(

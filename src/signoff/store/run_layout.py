@@ -139,7 +139,7 @@ class Layout:
     """Whether `state.json` has the notation's fields first, and the common ones under `run`."""
 
     def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Returns the `thread.jsonl` entry of a step, answer or log line; None leaves it out."""
+        """Returns the `thread.jsonl` entry of a finished step or effect; None leaves it out."""
         return entry
 
     def step(self, work: FinishedStep) -> StepView:  # noqa: ARG002  # for overriding notations

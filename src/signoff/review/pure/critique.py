@@ -118,6 +118,14 @@ class CritiqueIssue(Record):
 
 
 @dataclass(frozen=True)
+class Withdrawal(Record):
+    """One issue of an earlier answer that the critic takes back."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Critique(Record):
     """A reviewer's verdict and the issues behind it."""
 
@@ -132,12 +140,14 @@ class Critique(Record):
     """Remarks of the engine, such as quotes that were not found or a human's decision."""
     paths: tuple[str, ...] = ()
     """The files that were read; empty if the artifact is one text."""
+    withdrawn: tuple[Withdrawal, ...] = ()
+    """What a corrected answer takes back of the one before; empty once that is done."""
     decided_by: str = ""
     """The human who decided, because the reviewer gave no usable critique."""
     answered_by: str = ""
     """Who answered in the reviewer's place: the agent that `auto` chose, or a human."""
 
-    omit_empty: ClassVar = frozenset({"notes", "paths", "decided_by", "answered_by"})
+    omit_empty: ClassVar = frozenset({"notes", "paths", "withdrawn", "decided_by", "answered_by"})
 
     @property
     def files_read(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from signoff.review.pure.critique import (
     Overall,
     Pursuit,
     Verdict,
+    Withdrawal,
 )
 from signoff.review.pure.reply_text import (
     ADJUDICATION,
@@ -63,6 +64,7 @@ __all__ = ["Unreadable", "parse_adjudication", "parse_critique"]
 MOST_DECISIONS = 5_000
 MOST_SECTIONS = 200
 MOST_PROBLEMS = 20
+MOST_WITHDRAWALS = 500
 LAST_LINE = 10**9
 LONGEST_EDIT = 200_000
 _ISSUE_KEYS = ("finding", "evidence")
@@ -116,6 +118,7 @@ def parse_critique(
         approved_sections=_sections(fields.raw.get("approved_sections")),
         summary=fields.text("summary", most=5_000),
         paths=tuple(paths),
+        withdrawn=_withdrawals(fields.raw.get("withdrawn")),
     )
     if unknown_severities:
         raise Unreadable("", *unknown_severities, value=critique)
@@ -335,6 +338,17 @@ def _sections(raw: object) -> tuple[Mapping[str, str], ...]:
     return tuple(
         {name: clean(str(s[name]))[:1_000] for name in names if isinstance(s.get(name), str)}
         for s in sections[:MOST_SECTIONS]
+    )
+
+
+def _withdrawals(raw: object) -> tuple[Withdrawal, ...]:
+    """Reads what a corrected answer withdraws; an invalid entry withdraws nothing."""
+    entries = raw if isinstance(raw, list) else []
+    pairs = [(e.get("id"), e.get("reason")) for e in entries if isinstance(e, Mapping)]
+    return tuple(
+        Withdrawal(clean(id_).strip()[:200], clean(reason).strip()[:1_000])
+        for id_, reason in pairs[:MOST_WITHDRAWALS]
+        if isinstance(id_, str) and isinstance(reason, str)
     )
 
 

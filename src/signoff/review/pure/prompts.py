@@ -102,6 +102,7 @@ def _critique(issue: dict[str, Any]) -> dict[str, Any]:
     return _object(
         issues=_list(issue),
         approved_sections=_list(_object(location=_TEXT, note=_TEXT)),
+        withdrawn=_list(_object(id=_TEXT, reason=_TEXT)),
         summary=_TEXT,
         overall=_one_of(Overall.PASS, Overall.FAIL),
     )

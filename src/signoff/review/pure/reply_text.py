@@ -308,6 +308,7 @@ CRITIQUE = ReplyFormat(
         "": ("summary",),
         "issues": ("finding", "impact", "suggested_fix"),
         "approved_sections": ("note",),
+        "withdrawn": ("reason",),
     },
 )
 ADJUDICATION = ReplyFormat(

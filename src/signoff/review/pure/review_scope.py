@@ -5,7 +5,7 @@ its rule together with the constraint, and the critique is split into one for ea
 everything after it works as if each constraint had been reviewed by itself.
 
 An answer is sent back as a whole, although only some of its issues may be wrong. Its valid issues
-count, and a judge decides about them: otherwise the next answer could lose a true finding by not
+count until the critic withdraws them: otherwise the next answer could lose a true finding by not
 mentioning it, and nobody would know why.
 
 A file is shown as a whole, or, in a review of changes, as a unified diff. A critic names the file
@@ -158,10 +158,11 @@ class ReviewScope:
         return {**clear, **full}
 
 
-STAYS_RULE = (
-    "the issues below are valid and stay open, with these severities, even if you leave them out"
+WITHDRAWAL_RULE = (
+    "the issues below are valid and stay open even if you leave them out; to withdraw one, or to "
+    'change its severity, add {"id": "its id", "reason": "why it is wrong"} to `withdrawn`'
 )
-"""What a critic is told with the list of its valid issues."""
+"""The advice that a critic gets with the list of its valid issues."""
 ALIKE = 0.8
 """How alike two findings without a common passage have to be to count as the same one."""
 LONGEST_FINDING = 200
@@ -177,7 +178,7 @@ class OpenIssues:
 
     def __init__(self) -> None:
         self.issues: tuple[CritiqueIssue, ...] = ()
-        """The valid issues so far."""
+        """The valid issues so far, each with the id under which it can be withdrawn."""
 
     def keep(self, issues: Sequence[CritiqueIssue]) -> list[str]:
         """Keeps the valid issues of an answer; returns what to tell the critic about them."""
@@ -186,7 +187,7 @@ class OpenIssues:
             f"{issue.id} ({issue.severity}) stays open: {one_line(issue.finding, LONGEST_FINDING)}"
             for issue in issues
         ]
-        return [STAYS_RULE, *listed] if listed else []
+        return [WITHDRAWAL_RULE, *listed] if listed else []
 
     def merged(
         self,
@@ -194,13 +195,16 @@ class OpenIssues:
         owner: Callable[[CritiqueIssue], str],
         block_on: Sequence[Severity],
     ) -> Critique:
-        """Returns the next answer with the valid issues that it does not repeat."""
-        # A critic that was asked to correct its form may simply forget the rest.
-        standing = self.issues
+        """Returns the next answer with the issues that it neither repeats nor withdraws."""
+        # Only a stated reason withdraws a finding: a critic that was asked to correct its form may
+        # simply forget the rest.
+        withdrawn, notes = self._withdrawn(critique)
+        standing = [issue for issue in self.issues if issue.id not in withdrawn]
         repeats = _pair(standing, critique.issues)
         left_out = [issue for issue in standing if issue.id not in repeats]
-        names = ", ".join(issue.id for issue in left_out[:MOST_NAMED])
-        notes = [f"left out, but it still counts: {names}"] if left_out else []
+        if left_out:
+            names = ", ".join(issue.id for issue in left_out[:MOST_NAMED])
+            notes.append(f"left out but not withdrawn, so it still counts: {names}")
         others = [issue for issue in critique.issues if issue not in repeats.values()]
         lowered = [i for i in standing if i.id in repeats and repeats[i.id].severity != i.severity]
         blocked = any(issue.severity in block_on for issue in (*left_out, *lowered))
@@ -209,8 +213,21 @@ class OpenIssues:
             critique,
             overall=Overall.FAIL if blocked else critique.overall,
             issues=tuple(with_unique_ids([*first, *others], owner)),
+            withdrawn=(),
             notes=(*critique.notes, *notes),
         )
+
+    def _withdrawn(self, critique: Critique) -> tuple[set[str], list[str]]:
+        """Returns the ids of issues that are withdrawn with a reason, and notes about all."""
+        issues = {issue.id: issue for issue in self.issues}
+        reasons = {each.id: each.reason for each in critique.withdrawn if each.reason}
+        valid = {id_: reason for id_, reason in reasons.items() if id_ in issues}
+        notes = [f"withdrawn: {id_} ({issues[id_].severity}): {valid[id_]}" for id_ in valid]
+        ignored = dict.fromkeys(each.id for each in critique.withdrawn if each.id not in valid)
+        if ignored:
+            names = ", ".join(repr(id_[:80]) for id_ in [*ignored][:MOST_NAMED])
+            notes.append(f"withdrawals without a reason or of unknown issues are ignored: {names}")
+        return set(valid), notes
 
 
 def _pair(
@@ -248,7 +265,7 @@ def _same(one: CritiqueIssue, other: CritiqueIssue) -> bool:
 
 
 def _repeated(issue: CritiqueIssue, repeat: CritiqueIssue | None) -> CritiqueIssue:
-    """Returns the later wording of an issue; its severity is never lowered."""
+    """Returns the later wording of an issue; its severity is lowered only by a withdrawal."""
     if repeat is None:
         return issue
     worst = min(issue.severity, repeat.severity, key=lambda severity: severity.rank)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,6 +34,11 @@ from signoff.store.run_layout import (
 )
 from signoff.views.narration import Narrator
 from signoff.views.timeline import EffectTry
+
+_SHOWN_KINDS = frozenset(
+    {EffectKind.ASK, EffectKind.COMMAND, EffectKind.WRITE, EffectKind.READ, EffectKind.WAIT}
+)
+"""Effects with the outside world; the other kinds are the engine's own bookkeeping."""
 
 _FIRST_ORDINAL = re.compile(r"#1(?=\[|$)")
 """The ordinal of a key's first effect; most keys have only one, so file names omit it."""
@@ -217,23 +223,61 @@ class Projector:
             self._note_text(str(event.payload["path"]), str(event.payload["text"]))
 
     def _effect_finished(self, event: ev.EffectFinished) -> None:
-        """Shows what a successful effect has changed; the thread has the answers of humans."""
         effect = self._narrator.timeline.unfinished.get(event.id)
-        if effect is None:
+        self._update.state_changed |= effect is not None and effect.kind is EffectKind.WAIT
+        if effect is None or effect.kind not in _SHOWN_KINDS:
             return
-        self._update.state_changed |= effect.kind is EffectKind.WAIT
+        seconds = round(max(0.0, event.at - effect.started_at), 3)
+        entry: dict[str, Any] = {"kind": effect.kind.value, "effect": event.id, "seconds": seconds}
+        entry |= self._request(effect)
         if event.error is not None:
-            return
-        reply = event.reply if isinstance(event.reply, dict) else {"text": event.reply}
+            problem = quote(event.error.get("message", ""))
+            entry |= {"outcome": "error", "error": problem, "error_type": event.error.get("type")}
+        else:
+            entry |= {"outcome": "ok", **self._record_reply(effect, event.reply)}
+        if event.usage:
+            entry["usage"] = event.usage
+        self._append_entry(event, entry)
+
+    def _request(self, effect: EffectTry) -> dict[str, Any]:
+        payload = effect.payload
         match effect.kind:
-            case EffectKind.ASK if self.layout.shows_calls:
+            case EffectKind.ASK:
+                call = {"agent": payload.get("agent"), "role": "assistant"}
+                if not self.layout.shows_calls:
+                    return call
+                return {**call, "prompt_file": self._call_files(effect.id, payload).prompt}
+            case EffectKind.COMMAND:
+                return {"command": payload.get("argv")}
+            case EffectKind.WRITE | EffectKind.READ:
+                return {"path": payload.get("path")}
+            case _:
+                return {"role": "human", "question": quote(payload.get("prompt", ""))}
+
+    def _record_reply(self, effect: EffectTry, reply: Any) -> dict[str, Any]:
+        """Notes what a successful effect changed and returns its part of the thread's entry."""
+        fields = reply if isinstance(reply, dict) else {}
+        match effect.kind:
+            case EffectKind.ASK if not self.layout.shows_calls:
+                return {}
+            case EffectKind.ASK:
                 file = self._call_files(effect.id, effect.payload).reply
-                self._update.files[file] = _encode(reply.get("text", ""))
+                text = fields.get("text", "") if isinstance(reply, dict) else reply
+                self._update.files[file] = _encode(text)
+                return {"reply_file": file}
+            case EffectKind.COMMAND:
+                return {"code": fields.get("code")}
             case EffectKind.WRITE:
                 self._record_write(str(effect.payload["path"]), str(effect.payload["text"]))
-            case EffectKind.WAIT:
-                self._approve(effect.payload, reply)
-                self._append_entry(event, _answer_entry(effect, event, reply))
+                return {"digest": fields.get("digest")}
+            case EffectKind.READ:
+                return {"digest": fields.get("digest")}
+            case _:
+                self._approve(effect.payload, fields)
+                value = fields.get("value")
+                answer = quote(value) if isinstance(value, str) else value
+                reason = {"text": quote(fields["text"])} if fields.get("text") else {}
+                return {"answer": answer, **reason, "by": fields.get("by")}
 
     def _record_write(self, path: str, text: str) -> None:
         self._last_writes[path] = self._update.writes[path] = text
@@ -288,23 +332,6 @@ _HANDLERS: dict[str, Callable[[Projector, Any], None]] = {
 }
 
 
-def _answer_entry(
-    effect: EffectTry, event: ev.EffectFinished, reply: Mapping[str, Any]
-) -> dict[str, Any]:
-    value = reply.get("value")
-    return {
-        "kind": effect.kind.value,
-        "effect": event.id,
-        "seconds": round(max(0.0, event.at - effect.started_at), 3),
-        "role": "human",
-        "question": quote(effect.payload.get("prompt", "")),
-        "outcome": "ok",
-        "answer": quote(value) if isinstance(value, str) else value,
-        **({"text": quote(reply["text"])} if reply.get("text") else {}),
-        "by": reply.get("by"),
-    }
-
-
 def _next_section(steps: Sequence[str]) -> str:
     entries = [f"- {each[:1].upper()}{each[1:]}" for each in steps]
     return "\n".join(["", "## To continue", "", *entries, ""]) if steps else ""
@@ -329,7 +356,7 @@ def _working_seconds(state: RunState, at: float) -> float:
 
 # The JSON documents of a run directory, and its two logs line by line.
 #
-# `thread.jsonl` is for programs: one object per finished step and per answer of a human. `live.log`
+# `thread.jsonl` is for programs: one object per finished step and per finished effect. `live.log`
 # is for humans. A line depends on the journal alone, never on the clock or the machine, so two
 # processes that write the same log write the same bytes.
 
@@ -374,7 +401,14 @@ def state_document(
     fields = layout.fields(run)
     if layout.nests_run:
         return {**fields, "run": {**header, **remaining}}
-    # Programs rely on the common fields, so they win over a notation's own.
+    if taken := sorted(fields.keys() & {*header, *remaining}):
+        # A mistake of the notation's author, whose tests turn the warning into an error. Users
+        # still get the common fields, which programs rely on.
+        warnings.warn(
+            f"{type(layout).__name__} has fields of its own that every state.json has: "
+            f"{', '.join(taken)}; give them other names",
+            stacklevel=2,
+        )
     return {**header, **fields, **header, **remaining}
 
 

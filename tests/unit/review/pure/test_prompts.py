@@ -227,6 +227,7 @@ ISSUE: dict[str, Any] = {
 CRITIQUE = {
     "issues": [ISSUE],
     "approved_sections": [],
+    "withdrawn": [{"id": "tone-009", "reason": "It was meant so."}],
     "summary": "One promise.",
     "overall": "FAIL",
 }
@@ -271,5 +272,6 @@ def test_an_answer_that_matches_its_schema_is_read_completely() -> None:
     assert {name: issue.to_json()[name] for name in ISSUE if name != "edit"} == {
         name: value for name, value in ISSUE.items() if name != "edit"
     }
+    assert [each.to_json() for each in read.withdrawn] == CRITIQUE["withdrawn"]
     assert (judged.status, judged.bill_of_work) == (Verdict.REWRITE, "Cut it.")
     assert judged.decisions[0].rationale == "It is true."

@@ -7,8 +7,8 @@ import pytest
 
 from signoff.core.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.pure.constraint import Constraint, Rule
-from signoff.review.pure.critique import Critique, CritiqueIssue, Overall
-from signoff.review.pure.review_scope import STAYS_RULE, OpenIssues, ReviewScope
+from signoff.review.pure.critique import Critique, CritiqueIssue, Overall, Withdrawal
+from signoff.review.pure.review_scope import WITHDRAWAL_RULE, OpenIssues, ReviewScope
 
 TONE = Constraint(
     "tone", rules=(Rule("calm", "No shouting.", Severity.LOW), Rule("brief", "Short."))
@@ -127,9 +127,9 @@ def issue(id_: str = "a", finding: str = "Too sure.", **more: Any) -> CritiqueIs
     return CritiqueIssue(id_, finding=finding, **{**fields, **more})
 
 
-def answer(*issues: CritiqueIssue) -> Critique:
+def answer(*issues: CritiqueIssue, withdrawn: tuple[Withdrawal, ...] = ()) -> Critique:
     """Returns an answer that passes."""
-    return Critique("tone", "claude", 1, Overall.PASS, issues)
+    return Critique("tone", "claude", 1, Overall.PASS, issues, withdrawn=withdrawn)
 
 
 def merged(kept: list[CritiqueIssue], critique: Critique) -> Critique:
@@ -140,10 +140,10 @@ def merged(kept: list[CritiqueIssue], critique: Critique) -> Critique:
 
 
 def test_the_critic_is_told_what_stays_open() -> None:
-    """Otherwise it would wonder why its next answer has more issues."""
+    """It needs the ids to withdraw anything."""
     told = OpenIssues().keep([issue("a", "Too\nsure.")])
 
-    assert told == [STAYS_RULE, "a (HIGH) stays open: Too sure."]
+    assert told == [WITHDRAWAL_RULE, "a (HIGH) stays open: Too sure."]
     assert OpenIssues().keep([]) == []
 
 
@@ -198,8 +198,35 @@ def test_different_omissions_of_one_rule_are_both_kept() -> None:
     assert len(merged([node], answer(disk)).issues) == 2
 
 
-def test_a_lower_severity_changes_nothing() -> None:
+def test_a_lower_severity_needs_a_withdrawal() -> None:
     """Otherwise a blocking issue would disappear by being repeated."""
-    kept = merged([issue()], answer(issue("a", severity=Severity.LOW)))
+    low = issue("a", severity=Severity.LOW)
+
+    kept = merged([issue()], answer(low))
+    lowered = merged([issue()], answer(low, withdrawn=(Withdrawal("a", "Only a hint."),)))
 
     assert (kept.overall, kept.issues[0].severity) == (Overall.FAIL, Severity.HIGH)
+    assert (lowered.overall, lowered.issues) == (Overall.PASS, (low,))
+
+
+@pytest.mark.parametrize(
+    ("withdrawn", "left"),
+    [
+        ([], 2),
+        ([("a", "Wrong.")], 1),
+        ([("a", "Wrong."), ("b", "Wrong.")], 0),
+        ([("a", "Wrong."), ("b", "")], 1),
+        ([("a", "")], 2),
+        ([("c", "Wrong.")], 2),
+    ],
+)
+def test_only_a_reason_withdraws_an_issue(withdrawn: list[tuple[str, str]], left: int) -> None:
+    """Withdrawals of issues that do not exist are noted and do nothing."""
+    two = [issue("a"), issue("b", "Too vague.", evidence="Maybe.")]
+
+    result = merged(two, answer(withdrawn=tuple(Withdrawal(*each) for each in withdrawn)))
+
+    assert len(result.issues) == left
+    assert result.withdrawn == ()
+    ignored = [id_ for id_, reason in withdrawn if not reason or id_ == "c"]
+    assert all(any(repr(id_) in note for note in result.notes) for id_ in ignored)

@@ -94,23 +94,55 @@ def test_a_call_repeated_after_a_crash_keeps_its_prompt_file(demo: Demo) -> None
     }
 
 
-def test_every_step_and_every_answer_is_one_line_of_the_thread(demo: Demo) -> None:
-    """Programs follow what people see; calls are in the journal, and in files of their own."""
-    story = demo.story.begin().ask("ask#1", "write", "text")
-    item = story.wait(Question("Ship it?"))
-    story.answered(item, "yes").commit(ev.Logged("done")).step("review")
+def test_every_finished_step_and_effect_is_one_line_of_the_thread(demo: Demo) -> None:
+    """Programs follow a run by this file alone."""
+    command = ev.EffectStarted(
+        EffectId("tests#1"), EffectKind.COMMAND, "x", {"argv": ["pytest", "-q"]}
+    )
+    demo.story.begin().ask("ask#1", "write", "text").commit(command)
+    demo.story.commit(
+        ev.EffectFinished(EffectId("tests#1"), {"code": 1, "stdout": "", "stderr": ""})
+    )
+    demo.story.commit(asked("again#1", "more"))
+    fault = {"type": "AgentAuth", "message": "not logged in"}
+    demo.story.commit(ev.EffectFinished(EffectId("again#1"), error=fault))
+    demo.story.commit(ev.EffectFinished(EffectId("now#1"), 1.5)).step("review")
 
     demo.catch_up()
 
     lines = [json.loads(x) for x in (demo.folder / "thread.jsonl").read_text().splitlines()]
-    answer, log, step = lines
-    assert [x["kind"] for x in lines] == ["wait", "log", "step"]
+    assert [(x["kind"], x["outcome"]) for x in lines] == [
+        ("ask", "ok"),
+        ("command", "ok"),
+        ("ask", "error"),
+        ("step", "ok"),
+    ]
+    ask, command_line, failed, step = lines
     assert {x["step_name"] for x in lines} == {"draft"}
     assert {x["phase"] for x in lines} == {"generate"}
-    assert (answer["question"], answer["answer"], answer["by"]) == ("Ship it?", "yes", "ann")
-    assert log["text"] == "done"
-    assert (step["outcome"], step["to"], step["times"]) == ("ok", "review", 1)
-    assert len({x["id"] for x in lines}) == 3
+    assert ask["ts"] == "2023-11-14T22:13:22.000Z"
+    assert (ask["agent"], ask["seconds"], ask["usage"]) == ("claude", 1.0, {"tokens_in": 5})
+    assert (demo.folder / ask["reply_file"]).read_text() == "text"
+    assert (command_line["command"], command_line["code"]) == (["pytest", "-q"], 1)
+    assert (failed["error_type"], failed["error"]) == ("AgentAuth", "not logged in")
+    assert "reply_file" not in failed
+    assert (step["to"], step["times"]) == ("review", 1)
+    assert len({x["id"] for x in lines}) == 4
+
+
+def test_a_file_that_was_read_is_in_the_thread_with_its_digest(demo: Demo) -> None:
+    """The text itself stays in the journal; the digest tells which version was read."""
+    key = EffectId("read:a.md#1")
+    reply = {"path": "a.md", "text": "secret plans", "digest": "abc"}
+    demo.story.begin().commit(ev.EffectStarted(key, EffectKind.READ, "x", {"path": "a.md"}))
+    demo.story.commit(ev.EffectFinished(key, reply))
+
+    demo.catch_up()
+
+    (line,) = (demo.root / demo.story.name / "thread.jsonl").read_text().splitlines()
+    entry = json.loads(line)
+    assert (entry["kind"], entry["path"], entry["digest"]) == ("read", "a.md", "abc")
+    assert "secret plans" not in line
 
 
 def test_an_ended_run_has_a_resolution_until_it_is_resumed(demo: Demo) -> None:
@@ -265,9 +297,9 @@ def test_a_run_that_is_driven_shows_its_log_and_at_a_step_s_end_its_state(demo: 
 
     assert set(tree(folder)) == {"live.log", "state.json", "thread.jsonl"}
     assert (folder / "live.log").read_bytes() == demo.rebuilt("x")["live.log"]
-    assert before == b""
+    assert len(before.splitlines()) == 1
     lines = (folder / "thread.jsonl").read_text().splitlines()
-    assert [json.loads(line)["kind"] for line in lines] == ["step"]
+    assert [json.loads(line)["kind"] for line in lines] == ["ask", "ask", "step"]
     assert document(folder / "state.json")["step"] == "review"
     assert not demo.directory.is_current(demo.story.store.row("demo"))
 

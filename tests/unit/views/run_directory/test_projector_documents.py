@@ -79,13 +79,14 @@ def test_a_layout_gets_the_status_of_the_run_and_its_open_requests() -> None:
 
 
 @pytest.mark.parametrize("name", ["status", "step", "iteration", "reason", "params", "projection"])
-def test_a_field_that_every_notation_has_wins_over_its_own(name: str) -> None:
-    """Programs rely on the common fields."""
+def test_a_field_that_every_notation_has_is_reported(name: str) -> None:
+    """It would be lost without a word: programs rely on the common fields, so those win."""
 
     class Colliding(Layout):
         def fields(self, run: ShownRun) -> Mapping[str, Any]:
             return {name: "mine"}
 
-    document = state_document(ShownRun(RunState(), {}), PROJECTION, [], Colliding(), 3)
+    with pytest.warns(UserWarning, match=f"Colliding has fields of its own .*: {name};"):
+        document = state_document(ShownRun(RunState(), {}), PROJECTION, [], Colliding(), 3)
 
     assert document[name] != "mine"

@@ -3,7 +3,7 @@
 A reply that cannot be parsed, a verdict that contradicts its findings and quotes that do not
 occur in the artifact are sent back to the critic once, all together. If the reply is still
 unusable, a human decides; quotes that still do not occur are only marked. What was valid in an
-answer that was sent back counts, whatever the next answer says.
+answer that was sent back counts until the critic withdraws it with a reason.
 
 Critics are noisy, and every false alarm costs a round. So another agent may have to confirm severe
 findings before they block: it gets only the passage, the rule and the claim. A finding that it does
@@ -436,8 +436,8 @@ def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
     """Returns a critique with a note on why the previous one was sent back."""
     if not checked.sent_back:
         return critique
-    # What follows this rule is not wrong with the answer.
-    wrong = takewhile(lambda each: each != review_scope.STAYS_RULE, checked.sent_back)
+    # What follows the rule about withdrawals is not wrong with the answer.
+    wrong = takewhile(lambda each: each != review_scope.WITHDRAWAL_RULE, checked.sent_back)
     problems = "; ".join(each for each in wrong if each != EVIDENCE_RULE)
     return replace(critique, notes=(f"sent back: {shortened(problems)}", *critique.notes))
 
