@@ -22,10 +22,11 @@ from signoff.core.run_state import RunState
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.stop_reason import describe_stop
 from signoff.core.words import CHANGES, FindingStatus
-from signoff.documents.control_characters import escape_controls, json_text
+from signoff.documents.control_characters import CONTROL, escape_controls, json_text
 from signoff.review.pure.coverage import ConstraintResult, ReviewCoverage, describe_missed
 from signoff.review.pure.finding import Finding, describe_equal, group_equal
 from signoff.review.pure.history import ReviewHistory, Round, describe_result, describe_status
+from signoff.review.pure.work_order import EditKind, find_passage
 from signoff.runtime.project_files import written_note
 from signoff.views.exports.run_record import Export, ExportOptions, RunRecord
 
@@ -142,6 +143,8 @@ def _result(history: ReviewHistory, finding: Finding, index: int) -> dict[str, A
     }
     if (reason := _suppression(history, finding)) is not None:
         result["suppressions"] = [reason]
+    if (fixes := _fixes(history, finding, issue.get("edit"))) is not None:
+        result["fixes"] = [fixes]
     if isinstance(confidence := issue.get("confidence"), int | float):
         result["rank"] = round(confidence * 100, 1)
     return result
@@ -187,6 +190,45 @@ def _suppression(history: ReviewHistory, finding: Finding) -> dict[str, Any] | N
     by = f" ({judgment.by})" if judgment is not None else ""
     words = f"{finding.became.words}{by}: {reason}"
     return {"kind": "external", "status": "accepted", "justification": escape_controls(words)}
+
+
+def _fixes(
+    history: ReviewHistory, finding: Finding, edit: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """Returns the exact edit that fixes a finding, if its critic knew one that is unambiguous."""
+    version = history.reviewed_in(finding.last)
+    text = version.files.get(finding.path) if version is not None else None
+    if not edit or text is None:
+        return None
+    # A passage that occurs twice is no place: an editor would apply the fix to the first one, which
+    # may be right as it is.
+    (start, end), problem = find_passage(text, str(edit.get("find", "")))
+    if problem:
+        return None
+    kind = edit.get("kind")
+    start = end if kind == EditKind.INSERT_AFTER else start
+    new = "" if kind == EditKind.DELETE else str(edit.get("text", ""))
+    if CONTROL.search(new.replace("\r\n", "\n")):
+        # What no reader sees must not get into a file, and an escaped text would be another one.
+        return None
+    replacement = {
+        "deletedRegion": _region(text, start, end),
+        "insertedContent": {"text": new},
+    }
+    change = {"artifactLocation": _file(history, finding.path), "replacements": [replacement]}
+    return {"description": {"text": "Apply the critic's edit."}, "artifactChanges": [change]}
+
+
+def _region(text: str, start: int, end: int) -> dict[str, int]:
+    """Returns a range of a text in lines and columns, which count code points from 1."""
+    line, end_line = text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1
+    column = start - text.rfind("\n", 0, start)
+    return {
+        "startLine": line,
+        "startColumn": column,
+        "endLine": end_line,
+        "endColumn": end - text.rfind("\n", 0, end),
+    }
 
 
 def _sentence(text: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from signoff.agents.scripted import ScriptedAgent
 from signoff.core.errors import UsageError
 from signoff.core.severity import Severity
+from signoff.review.pure.work_order import Edit, apply_edits
 from signoff.store.sqlite import MemoryStore
 from signoff.views.exports.reviews import FINGERPRINT, sarif
 from signoff.views.exports.run_record import ExportOptions, RunRecord
@@ -67,6 +68,49 @@ async def test_a_finding_has_its_rule_its_place_and_its_identity(tmp_path: Path)
         "snippet": {"text": "loud sea"},
     }  # fmt: skip
     assert len(result["partialFingerprints"][FINGERPRINT]) == 12
+
+
+async def test_an_exact_edit_is_a_fix_that_gives_the_same_text(tmp_path: Path) -> None:
+    """A tool that applies it must get what signoff would have written."""
+    found = fails(issue("Too loud", evidence="loud sea", edit=CALM))
+
+    run = export(await review(tmp_path, [WIDE, found, rules("REWRITE")], max_iterations=1))
+
+    (fix,) = run["results"][0]["fixes"]
+    (replacement,) = fix["artifactChanges"][0]["replacements"]
+    region = replacement["deletedRegion"]
+    line = WIDE.split("\n")[region["startLine"] - 1]
+    new = replacement["insertedContent"]["text"]
+    fixed = line[: region["startColumn"] - 1] + new + line[region["endColumn"] - 1 :]
+    assert f"{fixed}\n" == apply_edits(WIDE, [Edit.from_json(CALM)]).text
+
+
+async def test_an_edit_that_does_not_fit_the_text_is_no_fix(tmp_path: Path) -> None:
+    """It would change the wrong words."""
+    edit = {**CALM, "find": "the"}
+    found = fails(issue("Too loud", evidence="loud", edit=edit))
+    text = f"the the {WIDE}"
+
+    run = export(await review(tmp_path, [text, found, rules("REWRITE")], max_iterations=1))
+
+    assert "fixes" not in run["results"][0]
+
+
+@pytest.mark.parametrize(
+    ("new", "inserted"), [("calm\r\nand", ["calm\r\nand"]), ("ca\x1blm", []), ("\u202ecalm", [])]
+)
+async def test_an_edit_is_never_exported_as_another_one(
+    tmp_path: Path, new: str, inserted: list[str]
+) -> None:
+    """Line ends of Windows were exported as escapes, which an editor would have inserted."""
+    found = fails(issue("Too loud", evidence="loud sea", edit={**CALM, "text": new}))
+
+    run = export(await review(tmp_path, [WIDE, found, rules("REWRITE")], max_iterations=1))
+
+    fixes = run["results"][0].get("fixes", [])
+    changes = [each for fix in fixes for each in fix["artifactChanges"]]
+    replacements = [each for change in changes for each in change["replacements"]]
+    assert [each["insertedContent"]["text"] for each in replacements] == inserted
 
 
 async def test_a_dismissed_finding_is_suppressed_with_the_reason(tmp_path: Path) -> None:
