@@ -72,7 +72,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/review/flow/end_view.py": HUMAN,
         "signoff/review/flow/presets/": HUMAN,
         "signoff/review/flow/schemas/": HUMAN,
-        "signoff/review/flow/model.py": HUMAN,
         "signoff/review/flow/steps/sign_off.py": HUMAN,
         "signoff/review/flow/validation.py": HUMAN,
         "signoff/surfaces/mcp/": HUMAN,
