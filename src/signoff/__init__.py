@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     # isort: split
     # inside a handler
-    from signoff.core.checked import Checked as Checked
+    from signoff.core.checked import CheckedReply as CheckedReply
     from signoff.core.checked import Otherwise as Otherwise
     from signoff.core.context import Failure as Failure
     from signoff.core.context import StepContext as StepContext

@@ -13,7 +13,7 @@ from signoff.core.errors import (
     AgentTransient,
 )
 from signoff.runtime.ports import Agent
-from signoff.testing import Delayed, ScriptedAgent
+from signoff.testing import DelayedAnswer, ScriptedAgent
 from tests.agent_harness import (
     Behavior,
     BrokenReply,
@@ -80,7 +80,7 @@ def scripted_answer(behavior: Behavior) -> ScriptedAnswer:
         case BrokenReply() | Unreachable():
             return AgentTransient("no server")
         case Hang():
-            return Delayed(FOREVER, "too late")
+            return DelayedAnswer(FOREVER, "too late")
         case Refusal(Fault.QUOTA, int(seconds)):
             until = datetime.now(UTC) + timedelta(seconds=seconds)
             return AgentQuota("used up", until=until)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from signoff.contracts.guarded_db import staging
-from signoff.contracts.guarded_db.client import SafeDatabaseClient, Staged
+from signoff.contracts.guarded_db.client import SafeDatabaseClient, StagedStatements
 from signoff.contracts.guarded_db.ports import Row
 from signoff.contracts.guarded_db.staging import (
     Committed,
@@ -533,7 +533,7 @@ def test_a_confirmed_delete_can_be_part_of_a_steps_work(
     assert library.titles() == ["Dune"]
 
 
-def measured(work: Staged) -> tuple[Impact, ...]:
+def measured(work: StagedStatements) -> tuple[Impact, ...]:
     impacts = work.measure()
     assert isinstance(impacts, tuple)
     return impacts

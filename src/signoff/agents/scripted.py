@@ -1,7 +1,7 @@
 """Agents with scripted and recorded answers, for tests and runs without a model.
 
 In code, an answer is a text, a dict (which becomes a reply with that value, and its JSON as the
-text), a whole `Reply`, an exception to raise, a `Delayed` one of these, or a function of
+text), a whole `Reply`, an exception to raise, a `DelayedAnswer` one of these, or a function of
 the request that returns one. Texts and dicts are checked like a model's answer: one that is
 empty or does not match the schema raises `AgentBadOutput`. A `Reply` is returned unchecked.
 A prompt without an answer is refused with an error that shows it.
@@ -56,14 +56,16 @@ from signoff.runtime.ports import Agent, Call, Capabilities, Clock
 
 
 @dataclass(frozen=True)
-class Delayed:
+class DelayedAnswer:
     """An answer that arrives after a delay."""
 
     seconds: float
     answer: Any
 
 
-Answer: TypeAlias = str | Reply | Mapping[str, Any] | BaseException | type[BaseException] | Delayed
+Answer: TypeAlias = (
+    str | Reply | Mapping[str, Any] | BaseException | type[BaseException] | DelayedAnswer
+)
 ScriptedAnswer: TypeAlias = Answer | Callable[[AgentRequest], Answer | Awaitable[Answer]]
 Match: TypeAlias = str | re.Pattern[str] | Callable[[AgentRequest], bool]
 
@@ -147,7 +149,7 @@ class ScriptedAgent:
     async def _reply(self, answer: Any, request: AgentRequest) -> Reply:  # noqa: C901  # a flat list
         while True:
             match answer:
-                case Delayed():
+                case DelayedAnswer():
                     await self._pause(answer.seconds)
                     answer = answer.answer
                 case BaseException():

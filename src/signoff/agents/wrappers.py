@@ -190,7 +190,7 @@ class Tariff:
         return None if self.other_server else list_price(model or self.model)
 
 
-class Priced(AgentWrapper):
+class PricedAgent(AgentWrapper):
     """Wraps an agent and adds the price when the agent reports only tokens."""
 
     def __init__(self, agent: Agent, tariff: Tariff) -> None:

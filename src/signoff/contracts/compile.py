@@ -25,7 +25,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.runtime import ContractRuntime, ForEach, Performed, Single, Together
+from signoff.contracts.runtime import ContractRuntime, ForEach, PerformedStep, Single, Together
 from signoff.core.code import describe_code, function_of, parse_module
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -355,7 +355,7 @@ class ConditionCheck:
         output = {"result": ctx.result[COMPLETED][-1]["result"], "hint": ctx.result[HINT]}
         before = replace(ctx, step_state=ctx.state_before)
         return await self.contract.holds(
-            before, self.step, condition.check, condition.where, Performed(output)
+            before, self.step, condition.check, condition.where, PerformedStep(output)
         )
 
 

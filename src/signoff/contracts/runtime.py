@@ -49,7 +49,7 @@ from signoff.contracts.work import (
     work,
 )
 from signoff.core.amounts import count
-from signoff.core.checked import Checked, Otherwise
+from signoff.core.checked import CheckedReply, Otherwise
 from signoff.core.context import Failure, ItemHandler
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
@@ -75,7 +75,7 @@ class StepItem:
 
 
 @dataclass(frozen=True)
-class Performed:
+class PerformedStep:
     """A step that was performed, before the branch after it is chosen."""
 
     output: dict[str, Any]
@@ -234,14 +234,14 @@ class ContractRuntime:
         step: WorkflowStep,
         note: str | None,
         item: StepItem | None = None,
-    ) -> Performed:
+    ) -> PerformedStep:
         """Performs a step, and checks its conditions.
 
         A process may have died after it committed its work and before the journal knew. Such
         work is not done again: its output is the note that is stored next to it in the database.
         """
         if note is not None:
-            return Performed(dict(json.loads(note)))
+            return PerformedStep(dict(json.loads(note)))
         item = item or StepItem()
         inner = self.context(ctx, step, database, item.value, item.checkpoint)
         store = partial(_output, ctx)
@@ -249,7 +249,7 @@ class ContractRuntime:
             key = self.marker(ctx, step, item.name)
             transaction = StepTransaction(step, ctx, inner, database, key)
             output = await transaction.perform(store)
-            return Performed(output, inner, transaction.held)
+            return PerformedStep(output, inner, transaction.held)
         returned = await work(step, inner)
         if returned.statements:
             raise StepFailed("the result has statements, but this workflow has no database")
@@ -257,7 +257,7 @@ class ContractRuntime:
         # The engine checks the conditions of a whole step, but not those of its items.
         if ctx.scope:
             await self.check_postconditions(inner, step, output)
-        return Performed(output, inner)
+        return PerformedStep(output, inner)
 
     async def check_postconditions(
         self, inner: StepContext, step: WorkflowStep, output: Mapping[str, Any], *problems: str
@@ -273,7 +273,7 @@ class ContractRuntime:
         step: WorkflowStep,
         check: Check | str,
         where: str,
-        performed: Performed | None = None,
+        performed: PerformedStep | None = None,
     ) -> bool:
         """Evaluates a condition before a step, or about its output; raises what it raises."""
         inner = (performed and performed.inner) or self.context(ctx, step)
@@ -287,7 +287,9 @@ class ContractRuntime:
         view = database.view() if database is not None else None
         return await evaluate(check, inner.seen_by(view), where)
 
-    async def branch(self, ctx: EngineContext, step: WorkflowStep, performed: Performed) -> Outcome:
+    async def branch(
+        self, ctx: EngineContext, step: WorkflowStep, performed: PerformedStep
+    ) -> Outcome:
         """Returns the outcome whose edge is the branch that follows."""
         if step.human_gate is not None or not isinstance(step.next, ConditionalNext):
             return Outcome.OK
@@ -496,7 +498,7 @@ class _Handler:
     ) -> tuple[dict[str, dict[str, Any]], dict[str, Failure]]:
         """Returns the outputs of the items by name, and the failures of those left out."""
 
-        def ask_human(last: Checked[list[Any]]) -> Request:
+        def ask_human(last: CheckedReply[list[Any]]) -> Request:
             problems = [
                 f"- {name}: {end.error}"
                 for name, end in zip(names, last.value or (), strict=True)
@@ -563,7 +565,7 @@ class Together(_Handler):
         outputs, _ = await self._perform_all(ctx, list(by_name), one)
         results = {name: output["result"] for name, output in outputs.items()}
         output = outputs.get(last.name, {"result": None, "hint": None})
-        performed = Performed(output, others=results)
+        performed = PerformedStep(output, others=results)
         outcome = await self.contract.branch(ctx, last, performed)
         update |= self.contract.completed(ctx, results, output["hint"])
         for name in results:
@@ -592,7 +594,7 @@ class ForEach(_Handler):
         outputs, failures = await self._perform_all(ctx, list(items), one)
         results = {name: output["result"] for name, output in outputs.items()}
         result = {"items": results, "failed": [name for name in items if name not in results]}
-        performed = Performed({"result": result, "hint": None})
+        performed = PerformedStep({"result": result, "hint": None})
         outcome = await self.contract.branch(ctx, self.step, performed)
         update |= self.contract.completed(ctx, {self.step.name: result}, None)
         # One item stands for all of them: the check of the next step only has to notice a database

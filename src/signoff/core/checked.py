@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked(Generic[T]):
+class CheckedReply(Generic[T]):
     """What came of a checked request."""
 
     value: T | None
@@ -42,7 +42,7 @@ class Otherwise(Generic[T]):
     other choice ends it.
     """
 
-    request: Callable[[Checked[T]], Request]
+    request: Callable[[CheckedReply[T]], Request]
     key: str = "otherwise"
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from signoff.core import effects as fx
-from signoff.core.checked import Checked, CheckedCall, Otherwise
+from signoff.core.checked import CheckedCall, CheckedReply, Otherwise
 from signoff.core.errors import UsageError
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
@@ -63,7 +63,7 @@ class EffectPort(Protocol):
     def perform(self, ctx: StepContext, effect: fx.Effect) -> Awaitable[Any]:
         """Performs one effect durably and returns its reply."""
 
-    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
+    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[CheckedReply[T]]:
         """Asks until an answer is accepted, or a human decides about it."""
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
@@ -152,7 +152,7 @@ class StepContext:
     @overload
     def ask(
         self, agent: str, prompt: str, *, read: Callable[[fx.Reply], T], **rest: Any
-    ) -> Awaitable[Checked[T]]: ...
+    ) -> Awaitable[CheckedReply[T]]: ...
 
     def ask(
         self,
@@ -182,8 +182,8 @@ class StepContext:
         `AgentBadOutput` with every problem. The agent is asked up to `retries` times more,
         shown its previous answer (unless `show_previous` is off) and the problems; then a
         human chooses from `otherwise`, or the error is raised where there is none. The
-        result is a `Checked`. `salvage(text)` keeps what counts of an answer that `read` cannot
-        use at all, such as one that was cut off, and returns lines about it for the agent.
+        result is a `CheckedReply`. `salvage(text)` keeps what counts of an answer that `read`
+        cannot use at all, such as one that was cut off, and returns lines about it for the agent.
 
         `files` are texts the agent works on in a fresh folder of their own, in place of a
         `workspace`; with `edit`, the reply's `contents` are the edited texts. `about` has in
@@ -248,7 +248,7 @@ class StepContext:
             fx.Effect(fx.EffectKind.COMMAND, key, payload, fx.OnCrash(on_crash), timeout)
         )
 
-    def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[fx.Written]:
+    def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[fx.WrittenFile]:
         """Writes a file into the run directory, atomically."""
         payload = {"path": path, "text": str(text)}
         key = key or _file_key("write", path)

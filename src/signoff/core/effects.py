@@ -209,7 +209,7 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file the run wrote."""
 
     path: str

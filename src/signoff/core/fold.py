@@ -22,7 +22,7 @@ from signoff.core.effects import EffectKind, scope_of
 from signoff.core.errors import StoreDamaged
 from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, freeze
 from signoff.core.outcome import Outcome, Status
-from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
+from signoff.core.run_state import EffectRecord, PendingResult, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 from signoff.core.stop_reason import reason_from_json
 
@@ -107,7 +107,7 @@ def _step_begun(state: RunState, _event: ev.StepBegun) -> None:
 
 def _step_worked(state: RunState, event: ev.StepWorked) -> None:
     state.stage = Stage.GATE
-    state.pending = Pending(event.outcome, event.delta)
+    state.pending = PendingResult(event.outcome, event.delta)
 
 
 def _attempt_failed(state: RunState, event: ev.AttemptFailed) -> None:
@@ -116,7 +116,7 @@ def _attempt_failed(state: RunState, event: ev.AttemptFailed) -> None:
 
 def _escalated(state: RunState, event: ev.Escalated) -> None:
     state.stage = Stage.ESCALATED
-    state.pending = Pending(event.outcome, event.delta, event.problem, event.way)
+    state.pending = PendingResult(event.outcome, event.delta, event.problem, event.way)
 
 
 def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
@@ -326,7 +326,7 @@ def _state(values: dict[str, Any]) -> RunState:
     if values["pending"] is not None:
         pending = dict(values["pending"])
         outcome = pending.pop("outcome")
-        values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
+        values["pending"] = PendingResult(Outcome(outcome) if outcome else None, **pending)
     values["stop_reason"] = reason_from_json(values["stop_reason"])
     return RunState(**values)
 

@@ -19,13 +19,13 @@ _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 @dataclass(frozen=True)
-class Tagged:
+class TaggedValue:
     """The base of a set: a direct subclass opens the set, the dataclasses below are its members."""
 
     kinds: ClassVar[dict[str, type[Any]]]
 
     def __init_subclass__(cls) -> None:
-        if Tagged in cls.__bases__:
+        if TaggedValue in cls.__bases__:
             cls.kinds = {}
         else:
             cls.kinds[snake_case(cls.__name__)] = cls
@@ -61,7 +61,7 @@ Scope = Literal["run", "step"]
 """Whose limit it is: the run's, or the one that the workflow sets for a step."""
 
 
-class Remedy(Tagged):
+class Remedy(TaggedValue):
     """Something the user can do about a problem."""
 
 

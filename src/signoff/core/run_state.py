@@ -45,7 +45,7 @@ class EffectRecord:
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingResult:
     """A step's result that waits for a human's decision."""
 
     outcome: Outcome | None
@@ -89,7 +89,7 @@ class RunState:
     """What the handlers have produced so far."""
     outcome: Outcome | None = None
     """How the last finished step ended."""
-    pending: Pending | None = None
+    pending: PendingResult | None = None
     effects: dict[str, dict[str, EffectRecord]] = field(default_factory=dict)
     """The effects of the current attempt, by scope and id; finished steps and items need none."""
     items: dict[str, Any] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import Any, Self, assert_never
 from signoff.core import remedies as fix
 from signoff.core.errors import AgentTransient
 from signoff.core.outcome import Status
-from signoff.core.remedies import Tagged
+from signoff.core.remedies import TaggedValue
 
 # An error as data: what it was, who it concerns and what fixes it.
 
@@ -46,7 +46,7 @@ class ErrorInfo:
         return cls(**{**texts, "remedies": remedies})
 
 
-class StopReason(Tagged):
+class StopReason(TaggedValue):
     """Why a run stopped; `str(reason)` is the text for humans."""
 
     def to_json(self) -> dict[str, Any]:

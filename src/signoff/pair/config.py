@@ -266,7 +266,7 @@ class PairSettings(PairConfig):
     seats: Seats
 
 
-class _Setting(NamedTuple):
+class _SourcedValue(NamedTuple):
     """A value, and where it comes from."""
 
     value: Any
@@ -316,8 +316,8 @@ def resolve_settings(
     # must not hide a value of the settings.
     arguments = {name: value for name, value in params.items() if value is not None}
     layers = _layers(context, arguments)
-    config = _validated(PairConfig, {"preset": _Setting(preset, "preset"), **layers})
-    seating = _Seating(config, {*layers}, {*arguments}, context)
+    config = _validated(PairConfig, {"preset": _SourcedValue(preset, "preset"), **layers})
+    seating = _SeatPlan(config, {*layers}, {*arguments}, context)
     if problems := list(seating.problems()):
         raise ConfigurationError(problems)
     chosen = {
@@ -344,31 +344,31 @@ def chosen_options(params: Mapping[str, Any], context: CompileContext) -> set[st
     return {*_layers(context, params)}
 
 
-def _layers(context: CompileContext, arguments: Mapping[str, Any]) -> dict[str, _Setting]:
+def _layers(context: CompileContext, arguments: Mapping[str, Any]) -> dict[str, _SourcedValue]:
     """Returns the values that are set anywhere, the strongest of each."""
-    values: dict[str, _Setting] = {}
+    values: dict[str, _SourcedValue] = {}
     # The variable belongs to another program. One that cannot be read here is that program's
     # matter, and a better source may follow.
     with suppress(ConfigError, ValueError):
         if host := os.environ.get("OLLAMA_HOST"):
-            values["base_url"] = _Setting(parse_ollama_host(host), "environment OLLAMA_HOST")
+            values["base_url"] = _SourcedValue(parse_ollama_host(host), "environment OLLAMA_HOST")
     # What is set for the agent of that name holds for pairs too, unless they have their own.
     agent = context.agents.get(OLLAMA)
     for option, name in _AGENT_OPTIONS.items():
         if agent is not None and agent.options.get(option) is not None:
-            values[name] = _Setting(agent.options[option], f"agents.{OLLAMA}.{option}")
+            values[name] = _SourcedValue(agent.options[option], f"agents.{OLLAMA}.{option}")
     for name, value in context.settings.get(SECTION, {}).items():
         if value is not None:
-            values[name] = _Setting(value, f"{SECTION}.{name}")
+            values[name] = _SourcedValue(value, f"{SECTION}.{name}")
     for variable, name in ENVIRONMENT.items():
         # An empty variable counts as unset, because containers pass on variables that nobody has
         # set.
         if text := os.environ.get(variable, "").strip():
-            values[name] = _Setting(text, f"environment {variable}")
-    return values | {name: _Setting(value, name) for name, value in arguments.items()}
+            values[name] = _SourcedValue(text, f"environment {variable}")
+    return values | {name: _SourcedValue(value, name) for name, value in arguments.items()}
 
 
-def _validated(model: type[C], values: Mapping[str, _Setting]) -> C:
+def _validated(model: type[C], values: Mapping[str, _SourcedValue]) -> C:
     try:
         return model.model_validate({name: each.value for name, each in values.items()})
     except ValidationError as error:
@@ -381,7 +381,7 @@ def _validated(model: type[C], values: Mapping[str, _Setting]) -> C:
         raise ConfigurationError(problems) from error
 
 
-class _Seating:
+class _SeatPlan:
     """Chooses the agents of a pair and what each one is sent."""
 
     def __init__(

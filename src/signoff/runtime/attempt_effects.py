@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 from signoff.core import errors
 from signoff.core import events as ev
-from signoff.core.checked import Checked, CheckedCall
+from signoff.core.checked import CheckedCall, CheckedReply
 from signoff.core.context import FanOutCall, StepContext
 from signoff.core.digest import digest, line_digest
 from signoff.core.effects import Effect, EffectId, EffectKind, Reply, effect_key
@@ -98,7 +98,7 @@ class AttemptEffects:
         """Performs one effect durably, or returns its recorded reply."""
         return self._request(self._keyed, ctx, effect.key, self._replay_or_perform, effect)
 
-    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
+    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[CheckedReply[T]]:
         """Asks until an answer is accepted, or a human decides about it."""
         return self._request(self._composed, ctx, call.effect.key, ask_checked, call)
 

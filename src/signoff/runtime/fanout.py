@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signoff.core import errors
 from signoff.core import events as ev
 from signoff.core import transitions as rules
-from signoff.core.checked import Checked, CheckedCall, Otherwise, corrected
+from signoff.core.checked import CheckedCall, CheckedReply, Otherwise, corrected
 from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import EffectId, EffectKind, Reply
@@ -237,7 +237,7 @@ def _error_text(error: BaseException) -> str:
 T = TypeVar("T")
 
 
-async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) -> Checked[T]:
+async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) -> CheckedReply[T]:
     """Returns an answer that `read` or a human accepted."""
     effect, attempt = call.effect, 1
     sent_back: tuple[str, ...] = ()
@@ -245,7 +245,7 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
         reply: Reply | None = None
         try:
             reply = await port.perform(ctx, effect)
-            return Checked(call.read(reply), sent_back=sent_back)
+            return CheckedReply(call.read(reply), sent_back=sent_back)
         except errors.AgentBadOutput as error:
             bad = error
             beginning = reply.text if reply is not None else error.partial
@@ -253,7 +253,7 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
         wrong = bad.problems
         if call.salvage is not None and bad.value is None:
             wrong = (*wrong, *call.salvage(beginning or reply.text))
-        last: Checked[Any] = Checked(bad.value, wrong, sent_back, reply=reply)
+        last: CheckedReply[Any] = CheckedReply(bad.value, wrong, sent_back, reply=reply)
         fact = rules.FellShort(str(bad), usable=bad.usable)
         tried = rules.RequestPosition(attempt, call.retries)
         decision, last = await _decide(ctx, call.otherwise, last, tried, fact)
@@ -290,7 +290,7 @@ async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> li
         failures = [result for result in results if isinstance(result, Failure)]
         if not failures:
             return results
-        last = Checked(results, tuple(failure.error for failure in failures))
+        last = CheckedReply(results, tuple(failure.error for failure in failures))
         # The items have used up their retries, so only the human can grant another round.
         fact = rules.FellShort("; ".join(last.problems))
         decision, last = await _decide(ctx, fan.otherwise, last, rules.RequestPosition(1, 0), fact)
@@ -304,10 +304,10 @@ async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> li
 async def _decide(
     ctx: StepContext,
     otherwise: Otherwise[T] | None,
-    last: Checked[T],
+    last: CheckedReply[T],
     position: rules.RequestPosition,
     fact: rules.FellShort,
-) -> tuple[rules.RequestDecision, Checked[T]]:
+) -> tuple[rules.RequestDecision, CheckedReply[T]]:
     """Returns the decision about a bad answer, after asking the human if the rules say so."""
     if otherwise is None:
         return rules.decide_request(position, fact), last

@@ -107,11 +107,11 @@ def _read(folder: Path, name: str) -> bytes | None:
         raise AgentBadOutput(f"the agent left {name} unreadable: {why}") from error
 
 
-Performed = tuple[dict[str, Any], Usage | None]
+PerformedStep = tuple[dict[str, Any], Usage | None]
 
 _REPLY_TYPES: dict[fx.EffectKind, Callable[..., Any]] = {
     fx.EffectKind.COMMAND: fx.CommandResult,
-    fx.EffectKind.WRITE: fx.Written,
+    fx.EffectKind.WRITE: fx.WrittenFile,
     fx.EffectKind.READ: lambda **file: fx.FileRead(**file) if file else None,
     fx.EffectKind.WAIT: Answer,
 }
@@ -141,7 +141,7 @@ class Performers:
     secrets: Secrets
     """Values that are removed from replies, output and errors."""
 
-    async def perform(self, effect: fx.Effect, call: ports.Call) -> Performed:
+    async def perform(self, effect: fx.Effect, call: ports.Call) -> PerformedStep:
         """Performs an effect; raises `AgentError` or `CommandFailed`. Known secrets are hidden."""
         stream = HidingStream(self.secrets, call.emit)
         try:
@@ -234,7 +234,7 @@ class Performers:
             raise errors.UnknownName("agent", name, [*self.agents, *self.roles])
         return agent
 
-    async def _ask(self, effect: fx.Effect, call: ports.Call) -> Performed:
+    async def _ask(self, effect: fx.Effect, call: ports.Call) -> PerformedStep:
         payload = dict(effect.payload)
         name = payload.pop("agent")
         if payload.get("workspace") is not None:
@@ -286,7 +286,7 @@ class Performers:
                 raise errors.AgentTransient(f"the agent timed out by itself: {error}") from error
             raise errors.AgentTimeout(f"no answer within {seconds:g} seconds") from None
 
-    async def _command(self, effect: fx.Effect, call: ports.Call) -> Performed:
+    async def _command(self, effect: fx.Effect, call: ports.Call) -> PerformedStep:
         payload = effect.payload
         pass_env = [*self.pass_env, *payload.get("pass_env", ())]
         result = await run_process(
@@ -301,13 +301,13 @@ class Performers:
         )
         return asdict(result), None
 
-    async def _write(self, effect: fx.Effect, call: ports.Call) -> Performed:
+    async def _write(self, effect: fx.Effect, call: ports.Call) -> PerformedStep:
         path, text = effect.payload["path"], effect.payload["text"]
         if self.files is not None:
             self.files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
 
-    async def _replace(self, effect: fx.Effect, _call: ports.Call) -> Performed:
+    async def _replace(self, effect: fx.Effect, _call: ports.Call) -> PerformedStep:
         payload = effect.payload
         reply = replace_files(Path(payload["root"]), payload["files"], payload["expected"])
         if reply["conflicts"] and payload.get("strict"):
@@ -315,7 +315,7 @@ class Performers:
             raise errors.FilesChanged(conflict_text(reply["conflicts"]))
         return dict(reply), None
 
-    async def _read(self, effect: fx.Effect, call: ports.Call) -> Performed:
+    async def _read(self, effect: fx.Effect, call: ports.Call) -> PerformedStep:
         path = effect.payload["path"]
         file = read_text(self.files, self.secrets, call.run, path) if self.files else None
         if file is None and not effect.payload.get("missing_ok"):

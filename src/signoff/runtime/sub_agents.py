@@ -21,7 +21,7 @@ from html import escape
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from signoff.core.checked import Checked, Otherwise, enclosed_answer
+from signoff.core.checked import CheckedReply, Otherwise, enclosed_answer
 from signoff.core.context import Failure, StepContext
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.errors import AgentBadOutput, UsageError
@@ -459,7 +459,7 @@ class _Task:
             )
         return cut_return(reply.text)
 
-    def _about_reply(self, last: Checked[Any]) -> Request:
+    def _about_reply(self, last: CheckedReply[Any]) -> Request:
         """Returns the request to a human when retries did not lead to a usable reply."""
         problem = "; ".join(last.problems)
         prompt = f"The {self.how.agent} of step {self.step.id!r} gave no usable answer: {problem}"
@@ -480,7 +480,7 @@ class _Task:
             return answer.text
         return {"status": answer.value, "notes": answer.text or f"decided by {answer.by}"}
 
-    def _about_failures(self, last: Checked[list[Any]]) -> Request:
+    def _about_failures(self, last: CheckedReply[list[Any]]) -> Request:
         count, total = len(last.problems), len(last.value or ())
         prompt = (
             f"{count} of {total} items of step {self.step.id!r} have no result: "

@@ -14,7 +14,7 @@ from signoff._lazy import exported_names
 
 if TYPE_CHECKING:
     from signoff.agents.scripted import CassetteAgent as CassetteAgent
-    from signoff.agents.scripted import Delayed as Delayed
+    from signoff.agents.scripted import DelayedAnswer as DelayedAnswer
     from signoff.agents.scripted import FileScript as FileScript
     from signoff.agents.scripted import ScriptedAgent as ScriptedAgent
     from signoff.runtime.engine import Engine as Engine

@@ -6,7 +6,7 @@ import pytest
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.errors import AgentBadRequest, AgentTransient
 from signoff.runtime.ports import Call
-from signoff.testing import Delayed, FrozenClock, ScriptedAgent
+from signoff.testing import DelayedAnswer, FrozenClock, ScriptedAgent
 
 CALL = Call("run", EffectId("ask#1"))
 
@@ -65,7 +65,7 @@ async def test_a_function_of_the_request_may_be_async() -> None:
 async def test_answers_can_be_delayed() -> None:
     """With a frozen clock, a delay takes no time."""
     clock = FrozenClock()
-    agent = ScriptedAgent([Delayed(90, "late")], delay=10, clock=clock)
+    agent = ScriptedAgent([DelayedAnswer(90, "late")], delay=10, clock=clock)
 
     assert (await ask(agent, "a")).text == "late"
     assert clock.slept == [10, 90]

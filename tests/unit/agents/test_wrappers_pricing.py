@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.agents.wrappers import FREE, Price, Priced, Tariff, price_list
+from signoff.agents.wrappers import FREE, Price, PricedAgent, Tariff, price_list
 from signoff.core.effects import AgentRequest
 from signoff.core.errors import AgentBadOutput
 from signoff.core.spend import Usage
@@ -14,7 +14,7 @@ SONNET = 3.0 + 1.5
 
 
 async def cost(tariff: Tariff, usage: Usage | None, model: str | None = None) -> Usage | None:
-    agent = Priced(ScriptedAgent(["Yes."], usage=usage), tariff)
+    agent = PricedAgent(ScriptedAgent(["Yes."], usage=usage), tariff)
     return (await agent.ask(AgentRequest("?", model=model), call_for())).usage
 
 
@@ -97,7 +97,7 @@ async def test_a_call_without_token_counts_has_an_unknown_cost() -> None:
 
 async def test_a_failed_call_is_priced_like_any_other() -> None:
     """Otherwise a model with invalid answers would seem to cost nothing."""
-    agent = Priced(ScriptedAgent(["no form"], usage=COUNTED), Tariff("claude-sonnet-4-5"))
+    agent = PricedAgent(ScriptedAgent(["no form"], usage=COUNTED), Tariff("claude-sonnet-4-5"))
 
     with pytest.raises(AgentBadOutput) as raised:
         await agent.ask(AgentRequest("?", schema={"type": "object"}), call_for())
@@ -124,7 +124,7 @@ async def test_capabilities_report_whether_the_price_is_known(
     """A limit in dollars cannot be enforced for an agent of unknown price."""
     agent = ScriptedAgent()
     agent.capabilities = declared
-    priced = Priced(agent, tariff)
+    priced = PricedAgent(agent, tariff)
 
     assert priced.capabilities.reports_price is known
     assert (await priced.capabilities_for(None)).reports_price is known
@@ -139,7 +139,7 @@ class SaysItsPrice(ScriptedAgent):
 
 async def test_a_custom_agent_can_declare_that_it_reports_its_price() -> None:
     """Otherwise its calls would be refused under a limit in dollars."""
-    agent = Priced(SaysItsPrice(), Tariff())
+    agent = PricedAgent(SaysItsPrice(), Tariff())
 
     assert (await agent.capabilities_for(None)).reports_price
     assert not (await agent.capabilities_for("unheard-of")).reports_price

@@ -8,7 +8,7 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.fold import evolve, fold, item_scope
 from signoff.core.frozen import FrozenDict, FrozenList
 from signoff.core.outcome import Outcome, Status
-from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
+from signoff.core.run_state import EffectRecord, PendingResult, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 
 STARTED = ev.RunStarted("flow", "digest", "a", {"n": [1]}, {"usd": 2.0}, "seed", at=100.0)
@@ -144,7 +144,7 @@ def test_a_result_that_waits_at_a_gate_is_not_part_of_the_state() -> None:
     state = state_after(ev.StepWorked(Outcome.OK, {"set": {"draft": "x"}}))
 
     assert state.stage is Stage.GATE
-    assert state.pending == Pending(Outcome.OK, {"set": {"draft": "x"}})
+    assert state.pending == PendingResult(Outcome.OK, {"set": {"draft": "x"}})
     assert state.state == {}
 
 

@@ -2,10 +2,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from signoff.core.remedies import Tagged
+from signoff.core.remedies import TaggedValue
 
 
-class Fruit(Tagged):
+class Fruit(TaggedValue):
     """A set for these tests."""
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from signoff.core.checked import Checked, Otherwise
+from signoff.core.checked import CheckedReply, Otherwise
 from signoff.core.context import Failure, StepContext
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.errors import AgentBadOutput, StepFailed, UsageError
@@ -88,7 +88,7 @@ async def test_a_usable_answer_counts_when_retries_did_not_help(bench: EngineFix
 async def test_what_a_human_is_asked_can_depend_on_the_answer(bench: EngineFixture) -> None:
     """A human decides about what was answered, so it has to be in the question."""
 
-    def unusable(last: Checked[int]) -> Request:
+    def unusable(last: CheckedReply[int]) -> Request:
         return Choice(f"Wrong: {'; '.join(last.problems)}", ["zero"], question_id="count")
 
     async def work(ctx: StepContext) -> Work:

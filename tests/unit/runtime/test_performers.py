@@ -8,7 +8,7 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
-from signoff.core.effects import AgentRequest, CommandResult, EffectKind, Reply, Written
+from signoff.core.effects import AgentRequest, CommandResult, EffectKind, Reply, WrittenFile
 from signoff.core.errors import AgentBadOutput, AgentTransient, UnsafePath
 from signoff.core.outcome import Status
 from signoff.core.requests import Answer
@@ -72,7 +72,7 @@ async def test_a_file_is_written_for_its_run_and_nowhere_else() -> None:
         ),
         (EffectKind.ASK, Reply("t"), None),
         (EffectKind.COMMAND, CommandResult(1, "o", "e"), {"code": 1, "stdout": "o", "stderr": "e"}),
-        (EffectKind.WRITE, Written("p", "d"), {"path": "p", "digest": "d"}),
+        (EffectKind.WRITE, WrittenFile("p", "d"), {"path": "p", "digest": "d"}),
         (EffectKind.WAIT, Answer("yes", "t", "ann", 5.0), None),
     ],
 )

@@ -524,7 +524,7 @@ def check_approvals(
     passkeys = read_passkeys(project.home.passkeys if keys is None else keys)
     replies = _replies(project, row)
     given = (
-        _Given(
+        _StoredAnswer(
             item,
             form_of(project, item),
             json.loads(item.answer or "{}"),
@@ -535,7 +535,7 @@ def check_approvals(
     return [_check(each, passkeys) for each in given if each.approves]
 
 
-class _Given(NamedTuple):
+class _StoredAnswer(NamedTuple):
     """An answer as it is stored, and the request that it was given to."""
 
     item: InboxItem
@@ -562,7 +562,7 @@ def _replies(project: Project, row: RunRow) -> dict[tuple[str, Any], Mapping[str
     }
 
 
-def _check(given: _Given, passkeys: Sequence[Passkey]) -> ApprovalCheck:
+def _check(given: _StoredAnswer, passkeys: Sequence[Passkey]) -> ApprovalCheck:
     item, value = given.item, given.answer.get("value")
     by, at = item.answered_by or "", item.answered_at or 0.0
     required = needs_presence(given.form, value)
@@ -586,7 +586,7 @@ def _check(given: _Given, passkeys: Sequence[Passkey]) -> ApprovalCheck:
     return replace(found, passkey=passkey.name, fingerprint=passkey.fingerprint, origin=origin)
 
 
-def _check_record(given: _Given) -> None:
+def _check_record(given: _StoredAnswer) -> None:
     """Raises `SignatureRefused` if what is stored about a request does not fit together."""
     if digest(given.form) != given.item.digest:
         raise errors.SignatureRefused("what was shown is not what is stored now")

@@ -152,7 +152,7 @@ def _candidates(
 
 
 def _priced(agent: ports.Agent, settings: AgentSettings) -> ports.Agent:
-    from signoff.agents.wrappers import Price, Priced, Tariff
+    from signoff.agents.wrappers import Price, PricedAgent, Tariff
 
     own = settings.price
     declared = ports.capabilities_of(agent)
@@ -166,7 +166,7 @@ def _priced(agent: ports.Agent, settings: AgentSettings) -> ports.Agent:
         own=Price.from_json(own) if own else None,
         other_server="base_url" in options,
     )
-    return Priced(agent, tariff)
+    return PricedAgent(agent, tariff)
 
 
 def _with_fallback(

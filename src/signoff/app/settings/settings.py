@@ -317,11 +317,11 @@ def _is_empty(text: str) -> bool:
     return [line for line in lines if line and not line.startswith("#")] in ([], ["version: 1"])
 
 
-_Given = Iterator[tuple[str, Any, str]]
+_StoredAnswer = Iterator[tuple[str, Any, str]]
 """Keys, values that are texts, and origins."""
 
 
-def _from_environment(environment: Mapping[str, str]) -> _Given:
+def _from_environment(environment: Mapping[str, str]) -> _StoredAnswer:
     for variable, key in variables(environment).items():
         text = environment.get(variable)
         if text:
@@ -329,14 +329,14 @@ def _from_environment(environment: Mapping[str, str]) -> _Given:
             yield key, value, f"environment {variable}"
 
 
-def _from_command_line(options: Mapping[str, Any]) -> _Given:
+def _from_command_line(options: Mapping[str, Any]) -> _StoredAnswer:
     for key, value in options.items():
         section, _, name = key.partition(".")
         option = f"--{section.rstrip('s')} {name}" if name else f"--{section}"
         yield key, value, f"{COMMAND_LINE} {option}"
 
 
-def _check(given: _Given, problems: list[Problem]) -> Layer:
+def _check(given: _StoredAnswer, problems: list[Problem]) -> Layer:
     raw: dict[str, Any] = {}
     origins: dict[tuple[str | int, ...], str] = {}
     for key, value, origin in given:

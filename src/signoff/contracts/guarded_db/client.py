@@ -209,9 +209,9 @@ class SafeDatabaseClient:
         """Always refuses."""
         raise NotAllowed("a workflow cannot delete its database; delete it by hand")
 
-    def staged(self) -> Staged:
+    def staged(self) -> StagedStatements:
         """Returns an empty collection of statements for one step."""
-        return Staged(self)
+        return StagedStatements(self)
 
     def read_only(self) -> staging.Tables:
         """Returns a view for conditions, through which nothing can be changed."""
@@ -290,7 +290,7 @@ class SafeDatabaseClient:
         return f"DELETE FROM {quoted_table(table)} WHERE {where}"  # noqa: S608
 
 
-class Staged:
+class StagedStatements:
     """The statements of one step: checked when they are added, run when they are applied."""
 
     def __init__(self, client: SafeDatabaseClient) -> None:
@@ -393,7 +393,7 @@ MOST_TOGETHER = 32
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _PendingWork:
     """The work of one step, and how it ended."""
 
     work: staging.StepWork
@@ -419,7 +419,7 @@ class Connections:
         self._lock = threading.Lock()
         self._turn = threading.RLock()
         """Held by the step that writes."""
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PendingWork] = []
         """The work of the steps that write or wait for their turn."""
 
     def begin(self) -> StepSession:
@@ -450,7 +450,7 @@ class Connections:
         whose turn it is also does the work of those that wait: a thousand items that end together
         need a fraction of a thousand commits. Each succeeds or fails as it would alone.
         """
-        own = _Waiting(work)
+        own = _PendingWork(work)
         self._waiting.append(own)
         try:
             with self._turn:
@@ -458,7 +458,7 @@ class Connections:
         finally:
             self._waiting.remove(own)
 
-    def _apply_with_others(self, own: _Waiting) -> staging.Applied:
+    def _apply_with_others(self, own: _PendingWork) -> staging.Applied:
         group = [own, *self._others(own)]
         with self.writer() as writer:
             if len(group) > 1:
@@ -471,7 +471,7 @@ class Connections:
             # The others take their own turns.
             return _apply_each(writer, [own.work])[0]
 
-    def _others(self, own: _Waiting) -> list[_Waiting]:
+    def _others(self, own: _PendingWork) -> list[_PendingWork]:
         # A server groups the commits of its sessions itself.
         if self._path is None or not own.work.is_quick:
             return []

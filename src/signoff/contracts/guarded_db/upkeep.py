@@ -87,7 +87,7 @@ class Backup:
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreReport:
     """What a restore did."""
 
     backup: Backup
@@ -110,7 +110,7 @@ class DatabaseStatus:
 
 
 @dataclass(frozen=True)
-class Migrated:
+class MigrationReport:
     """What `migrate` did, or with `dry_run` would do."""
 
     applied: tuple[MigrationFile, ...]
@@ -157,7 +157,7 @@ class Upkeep:
             state = migration_state(db, None if self._migrations is None else files)
             return DatabaseStatus(db.label, True, state.applied, state.pending, newest)
 
-    def migrate(self, *, dry_run: bool = False) -> Migrated:
+    def migrate(self, *, dry_run: bool = False) -> MigrationReport:
         """Applies the migrations that are pending, after a backup.
 
         A dry run applies them too, and rolls them back: what would fail, fails.
@@ -170,18 +170,18 @@ class Upkeep:
         files = self._files()
         fresh = not self._exists()
         if fresh and dry_run:
-            return Migrated(files, None, dry_run=True)
+            return MigrationReport(files, None, dry_run=True)
         if fresh:
             self._create()
         with self._connect() as db:
             pending = migration_state(db, files).pending
             if dry_run:
                 rehearse(db, pending)
-                return Migrated(pending, None, dry_run=True)
+                return MigrationReport(pending, None, dry_run=True)
             backup = None
             if pending and not fresh:
                 backup = self.backup("before a migration", origin=Origin.MIGRATION)
-            return Migrated(migrate(db, pending), backup)
+            return MigrationReport(migrate(db, pending), backup)
 
     def backup(
         self, reason: str = "by hand", *, origin: Origin = Origin.HAND, spare: str = ""
@@ -200,7 +200,7 @@ class Upkeep:
         newest_first = sorted(self._records(), key=lambda b: (b.created_at, b.id), reverse=True)
         return tuple(newest_first)
 
-    def restore(self, id_: str) -> Restored:
+    def restore(self, id_: str) -> RestoreReport:
         """Restores a backup, after checking it and backing up the current database.
 
         A backup that is damaged, was changed, or belongs to another database is refused, and the
@@ -214,7 +214,7 @@ class Upkeep:
             runs = self._runs_since(backup.created_at)
             saved = self.backup(f"before restoring {id_}", origin=Origin.RESTORE, spare=id_)
         self._copy_in(Path(backup.path))
-        return Restored(backup, saved, runs)
+        return RestoreReport(backup, saved, runs)
 
     def affected_runs(self, id_: str) -> tuple[str, ...]:
         """Returns the runs whose work a restore would undo."""

@@ -22,7 +22,7 @@ from signoff.review.flow.state import critiques_in, reading_key
 from signoff.review.pure.artifact import ArtifactVersion
 from signoff.review.pure.coverage import (
     ConstraintResult,
-    NotRead,
+    CoverageGap,
     Reader,
     ReaderKind,
     ReviewCoverage,
@@ -47,7 +47,7 @@ def run_coverage(
     although the step has not stored them.
     """
     found = file_coverage(state.get(SKIPPED) or {})
-    unchecked = [NotRead(f"constraint {name}", why) for name, why in _unchecked(state)]
+    unchecked = [CoverageGap(f"constraint {name}", why) for name, why in _unchecked(state)]
     read = {*(state.get("readings") or {}), *(key for item in items for key in _keys_in(item))}
     missed = _unread(read, description.get("source") or {}, files)
     return ReviewCoverage((*unchecked, *found.left_out), (*found.missed, *missed))
@@ -120,7 +120,7 @@ def _keys_in(result: Any) -> Iterator[str]:
 
 def _unread(
     readings: Collection[str], source: Mapping[str, Any], files: Collection[str]
-) -> Iterator[NotRead]:
+) -> Iterator[CoverageGap]:
     """Yields each file and constraint of which no review was finished."""
     steps = (source.get("flow") or {}).get("workflow") or ()
     critics = [each for each in steps if each.get("step") == "critique"]
@@ -131,7 +131,7 @@ def _unread(
         read = {_path(key, name) for key in readings if key.startswith(f"{name}/")}
         for path in files:
             if path not in read and (not (path and patterns) or matches(patterns, path)):
-                yield NotRead(path or "the text", f"no finished review against {name}")
+                yield CoverageGap(path or "the text", f"no finished review against {name}")
 
 
 def _selects(step: Mapping[str, Any], constraint: str) -> bool:
@@ -223,7 +223,7 @@ _MISSED = frozenset(
 
 def file_coverage(skipped: Mapping[str, str]) -> ReviewCoverage:
     """Returns which files rules leave out, and which are missing from a review."""
-    entries = [(Skip(why), NotRead(path, why)) for path, why in sorted(skipped.items())]
+    entries = [(Skip(why), CoverageGap(path, why)) for path, why in sorted(skipped.items())]
     return ReviewCoverage(
         tuple(entry for why, entry in entries if why.by_rule),
         tuple(entry for why, entry in entries if not why.by_rule),

@@ -14,7 +14,7 @@ from signoff.core.workflow import Workflow
 from signoff.notation import AgentJob, Ask, DryRunPlan
 from signoff.review.flow.model import POLICY_JUDGE, Flow, StepKind, WorkflowStep
 from signoff.review.flow.state import FILE_WARNINGS, PREPARED, FlowState
-from signoff.review.flow.steps.critique import Reading
+from signoff.review.flow.steps.critique import CriticPanel
 from signoff.review.flow.steps.handler import FlowHandler
 
 JOBS = {
@@ -193,7 +193,7 @@ def _bounds(steps: Sequence[PlannedStep], rounds: int) -> dict[str, int]:
 def _calls(handler: FlowHandler, state: FlowState) -> Iterator[PlannedCall]:
     flow, step = handler.flow, handler.step
     if step.step is StepKind.CRITIQUE:
-        for item in (item for group in Reading(flow, step, state).items() for item in group):
+        for item in (item for group in CriticPanel(flow, step, state).items() for item in group):
             constraint, agent = flow.by_id[item["constraint"]], item["agent"]
             _agents, rule = flow.routing(step, constraint)
             yield PlannedCall(agent, rule, constraint.id)

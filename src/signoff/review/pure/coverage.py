@@ -85,7 +85,7 @@ class ConstraintResult:
 
 
 @dataclass(frozen=True)
-class NotRead(Record):
+class CoverageGap(Record):
     """A file that was not read, or one of a project's constraints."""
 
     path: str
@@ -97,9 +97,9 @@ class NotRead(Record):
 class ReviewCoverage:
     """What a review has not read."""
 
-    left_out: Sequence[NotRead] = ()
+    left_out: Sequence[CoverageGap] = ()
     """By rule: what is ignored, generated, binary and so on."""
-    missed: Sequence[NotRead] = field(default=())
+    missed: Sequence[CoverageGap] = field(default=())
     """What should have been read."""
 
     @property
@@ -122,13 +122,13 @@ class ReviewCoverage:
             yield f"left out ({why}): {_listed(names, most)}"
 
 
-def describe_missed(missed: Sequence[NotRead], most: int = SHOWN_NAMES) -> Iterator[str]:
+def describe_missed(missed: Sequence[CoverageGap], most: int = SHOWN_NAMES) -> Iterator[str]:
     """Yields a line for each reason for which something was not read."""
     for why, names in by_reason(missed).items():
         yield f"not read ({why}): {_listed(names, most)}"
 
 
-def by_reason(entries: Sequence[NotRead]) -> Mapping[str, list[str]]:
+def by_reason(entries: Sequence[CoverageGap]) -> Mapping[str, list[str]]:
     """Returns names by the reason for which they were not read."""
     groups: dict[str, list[str]] = {}
     for each in sorted(entries, key=lambda entry: entry.reason):

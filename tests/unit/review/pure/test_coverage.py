@@ -7,7 +7,7 @@ import pytest
 from signoff.core.words import FindingStatus
 from signoff.review.pure.coverage import (
     ConstraintResult,
-    NotRead,
+    CoverageGap,
     Reader,
     ReaderKind,
     ReviewCoverage,
@@ -16,8 +16,12 @@ from signoff.review.pure.coverage import (
 
 def test_names_are_listed_by_reason_and_what_is_missing_comes_first() -> None:
     coverage = ReviewCoverage(
-        (NotRead("a.lock", "lock file"), NotRead("b.png", "binary"), NotRead("c.png", "binary")),
-        (NotRead("d.md", "too large"),),
+        (
+            CoverageGap("a.lock", "lock file"),
+            CoverageGap("b.png", "binary"),
+            CoverageGap("c.png", "binary"),
+        ),
+        (CoverageGap("d.md", "too large"),),
     )
 
     assert not coverage.complete
@@ -29,7 +33,7 @@ def test_names_are_listed_by_reason_and_what_is_missing_comes_first() -> None:
 
 
 def test_many_names_are_counted() -> None:
-    coverage = ReviewCoverage(tuple(NotRead(str(n), "hidden") for n in range(5)))
+    coverage = ReviewCoverage(tuple(CoverageGap(str(n), "hidden") for n in range(5)))
 
     assert list(coverage.lines(2)) == ["left out (hidden): 0, 1 and 3 more"]
     assert coverage.complete

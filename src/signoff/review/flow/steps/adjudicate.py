@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from signoff.core.amounts import count
-from signoff.core.checked import Checked, Otherwise
+from signoff.core.checked import CheckedReply, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.digest import digest
@@ -51,7 +51,7 @@ from signoff.review.flow.state import (
 from signoff.review.flow.steps import sign_off
 from signoff.review.flow.steps.authors import bill_of, dismissed_names
 from signoff.review.flow.steps.critic import Verifier, second_look
-from signoff.review.flow.steps.critique import Reading, undecided
+from signoff.review.flow.steps.critique import CriticPanel, undecided
 from signoff.review.flow.steps.handler import REASON, FlowHandler, StepResult
 from signoff.review.pure import policy
 from signoff.review.pure.critique import (
@@ -290,7 +290,7 @@ class AdjudicateHandler(FlowHandler):
         return bool(critiques) and not any(critique.issues for critique in critiques)
 
     def _unreadable(
-        self, state: FlowState, critiques: Sequence[Critique], last: Checked[Adjudication]
+        self, state: FlowState, critiques: Sequence[Critique], last: CheckedReply[Adjudication]
     ) -> Request:
         prompt = (
             f"The judge {self.agent!r} gave two answers that cannot be read: "
@@ -521,7 +521,7 @@ async def read_rest(
     update: dict[str, Any] = {}
     found: list[Critique] = []
     for step in flow.of_kind(StepKind.CRITIQUE):
-        reading = Reading(flow, step, FlowState(after(raw, update)))
+        reading = CriticPanel(flow, step, FlowState(after(raw, update)))
         if unread := reading.unread():
             results = await reading.read_all(ctx, unread, key=f"last reading of {step.id}")
             more, critiques = reading.update(ctx, results, more=True)

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from signoff.core.checked import Checked, Otherwise
+from signoff.core.checked import CheckedReply, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.digest import SHORT, digest
@@ -380,7 +380,7 @@ class RefineHandler(AuthorHandler):
         too_much = f"changed the size by {changed:.0f} %, more than {most:g} %"
         return too_much if changed > most else ""
 
-    def _invalid(self, text: str, bill: str, last: Checked[str]) -> Request:
+    def _invalid(self, text: str, bill: str, last: CheckedReply[str]) -> Request:
         prompt = (
             f"The refinement {'; '.join(last.problems)}, and sending it back did not help.\n"
             f"{BY_HAND}: write the text yourself. {REGENERATE}: have it written again."

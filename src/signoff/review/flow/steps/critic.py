@@ -20,7 +20,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from signoff.core.checked import Checked, Otherwise
+from signoff.core.checked import CheckedReply, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
@@ -355,7 +355,7 @@ class CriticHandler:
             if each.id in findings and findings[each.id].status is FindingStatus.OPEN
         }
 
-    def _unusable(self, call: CriticCall, last: Checked[Critique]) -> Request:
+    def _unusable(self, call: CriticCall, last: CheckedReply[Critique]) -> Request:
         scope, agent, base = call.scope, call.unread.reviewer, _answered(last, call)
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
         prompt = (
@@ -426,13 +426,13 @@ def _parsed(reply: Reply, **about: Any) -> tuple[Critique, list[str]]:
         return error.value, list(error.problems)
 
 
-def _answered(checked: Checked[Critique], call: CriticCall) -> Critique:
+def _answered(checked: CheckedReply[Critique], call: CriticCall) -> Critique:
     """Returns the last critique, or the valid issues before it if it could not be read."""
     critique = checked.value or replace(call.unread, issues=call.valid.issues)
     return _noted(critique, checked)
 
 
-def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
+def _noted(critique: Critique, checked: CheckedReply[Critique]) -> Critique:
     """Returns a critique with a note on why the previous one was sent back."""
     if not checked.sent_back:
         return critique
@@ -442,7 +442,7 @@ def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
     return replace(critique, notes=(f"sent back: {shortened(problems)}", *critique.notes))
 
 
-def _decided(checked: Checked[Critique], call: CriticCall) -> Critique:
+def _decided(checked: CheckedReply[Critique], call: CriticCall) -> Critique:
     """Returns the critique that counts: the critic's, or what a human made of it."""
     scope, base, answer = call.scope, _answered(checked, call), checked.answer
     if answer is None:

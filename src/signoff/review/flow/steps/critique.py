@@ -2,7 +2,7 @@
 
 Parallel critics all finish, and only then do the behaviors of their findings apply. Serial
 critics work one constraint after the other, and a finding that halts or escalates skips the
-remaining ones. A judge whose approval would end the run has the rest read by a `Reading`, too.
+remaining ones. A judge whose approval would end the run has the rest read by a `CriticPanel`, too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CritiqueHandler(FlowHandler):
         pending = ctx.step_state.get("escalation")
         if pending is not None:
             return await self._escalate(ctx, pending)
-        reading = Reading(self.flow, self.step, state)
+        reading = CriticPanel(self.flow, self.step, state)
         due = reading.due()
         skipped = reading.skipped(due)
         if skipped:
@@ -114,7 +114,7 @@ MOST_COMBINED = 8
 
 
 @dataclass(frozen=True)
-class Reading:
+class CriticPanel:
     """The critics of one critique step and the artifact they read."""
 
     flow: Flow
