@@ -1,3 +1,5 @@
+import json
+
 """Tests of agents working on a fresh copy of some texts."""
 
 import os
@@ -216,9 +218,14 @@ async def test_a_human_gets_the_text_and_answers_with_the_new_one(bench: EngineF
     assert result.state == {"contents": None, "text": "The text."}
 
 
+def ends(text: str) -> str:
+    """Returns the code that prints how the program says that it has answered."""
+    return f"print({json.dumps({'type': 'result', 'subtype': 'success', 'result': text})!r})\n"
+
+
 async def test_a_program_that_edits_in_silence_has_done_its_work(tmp_path: Path) -> None:
-    """Coding agents are asked not to print the artifact, and some then print nothing at all."""
-    body = f"open({NAME!r}, 'a').write('more\\n')\n"
+    """Coding agents are asked not to print the artifact, and some then say nothing at all."""
+    body = f"open({NAME!r}, 'a').write('more\\n')\n{ends('')}"
     agent = ClaudeAgent(path=program(tmp_path / "bin", "claude", body))
     bench = EngineFixture(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
 
@@ -238,7 +245,7 @@ async def test_a_program_that_breaks_off_is_tried_again_on_a_fresh_copy(tmp_path
         f"if not os.path.exists({str(began)!r}):\n"
         f"    open({str(began)!r}, 'w').close()\n"
         "    os.kill(os.getpid(), 15)\n"
-        "print('Done.')\n"
+        f"{ends('Done.')}"
     )
     agent = ClaudeAgent(path=program(tmp_path / "bin", "claude", body))
     bench = EngineFixture(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})

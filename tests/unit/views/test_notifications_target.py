@@ -73,6 +73,8 @@ async def test_a_program_that_does_not_read_its_input_is_fine() -> None:
 async def test_a_program_that_is_just_starting_is_stopped_too() -> None:
     """On a busy machine it runs before it is known, and would outlive the command."""
     argv = [sys.executable, "-c", "import time; time.sleep(600)"]
+    # Programs of other tests may still be there, such as the one that evaluates expressions.
+    others = {each.pid for each in descendants(os.getpid())}
     sending = asyncio.create_task(run_program(argv, (), BODY))
     await asyncio.sleep(0)  # Now it begins to start the program.
 
@@ -80,7 +82,7 @@ async def test_a_program_that_is_just_starting_is_stopped_too() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await sending
-    assert not descendants(os.getpid())
+    assert {each.pid for each in descendants(os.getpid())} <= others
 
 
 async def test_a_webhook_gets_the_document_signed() -> None:

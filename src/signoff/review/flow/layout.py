@@ -18,7 +18,6 @@ from signoff.documents.control_characters import json_text
 from signoff.review.flow.end_view import end_view, stored_path
 from signoff.review.flow.history import FlowHistory
 from signoff.review.flow.state import VERIFY, FlowState, critiques_in, files_label
-from signoff.review.flow.yaml_pages import as_yaml
 from signoff.review.pure.constraint import Constraint, compress_constraints
 from signoff.review.pure.critique import PURSUED_COUNTS
 from signoff.review.pure.history import log_lines
@@ -102,11 +101,11 @@ class FlowLayout(layout.Layout):
         source = description.get("source") or {}
         constraints = source.get("constraints") or []
         files = {
-            f"constraints/{layout.file_name_part(each['id'])}.yaml": as_yaml(each)
+            f"constraints/{layout.file_name_part(each['id'])}.yaml": _as_yaml(each)
             for each in constraints
         }
         if source.get("goal"):
-            files["goal.yaml"] = as_yaml(source["goal"])
+            files["goal.yaml"] = _as_yaml(source["goal"])
         keys = ("id", "priority", "summary")
         summaries = [
             Constraint(**{key: each[key] for key in keys if key in each}) for each in constraints
@@ -265,7 +264,7 @@ def _verdict(work: layout.FinishedStep, record: Mapping[str, Any]) -> layout.Ste
     name = f"adjudication_{layout.file_name_part(work.step)}.yaml"
     path = work.choose_path(f"iterations/{work.iteration}/{name}")
     read = _critique_view(work, _last_reading(work))
-    return layout.StepView({**read.files, path: as_yaml(verdict)}, (*read.lines, line))
+    return layout.StepView({**read.files, path: _as_yaml(verdict)}, (*read.lines, line))
 
 
 _VIEWS: Mapping[str, Callable[[layout.FinishedStep, Mapping[str, Any]], layout.StepView]] = {
@@ -280,3 +279,10 @@ _VIEWS: Mapping[str, Callable[[layout.FinishedStep, Mapping[str, Any]], layout.S
 
 def _json(value: Mapping[str, Any]) -> bytes:
     return f"{json_text(value, indent=2)}\n".encode("utf-8", "backslashreplace")
+
+
+def _as_yaml(value: Mapping[str, Any]) -> bytes:
+    # Imported here: every command that shows a run has its layout, and few of them write YAML.
+    from signoff.review.flow.yaml_pages import as_yaml
+
+    return as_yaml(value)
