@@ -1,7 +1,7 @@
 import signoff
 
 NAMES = """
-AgentRequest AgentRole Answer Append Approval Arg BoundedInt Checked Choice ChoiceSet
+AgentRequest AgentRole Answer Append Approval Arg BoundedInt CheckedReply Choice ChoiceSet
 CommandResult Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash
 Option Otherwise Outcome Param Question Questions Reply Response RunResult SignoffError Spend
 Status StepContext StepDef StepFailed StepOutput Usage UserQuestion Workflow __version__ answer

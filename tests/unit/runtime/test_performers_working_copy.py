@@ -1,7 +1,6 @@
-import json
-
 """Tests of agents working on a fresh copy of some texts."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
