@@ -1,8 +1,8 @@
 """How bad a finding is: the one list of severities, with the defaults of each.
 
-A new severity is a line in `Severity` and a row in `_DEFAULTS`. Prompts, file formats, plots and
-colors are derived from them; `tests/architecture/test_severities.py` finds modules that list
-severities by name.
+A new severity is a line in `Severity` and a row in `_DEFAULTS`. Prompts, file formats and plots are
+derived from them; its meaning for critics and its color are texts (see docs/architecture.md).
+`tests/architecture/test_severities.py` finds modules that list severities by name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The port to a store: what the runtime stores, and which operations it needs.
 
-A store implements `Store` and has to pass the `StoreSuite`.
+A store implements `Store` and has to pass the suite of `tests/store_suite`.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ NOTATION = Notation(
         NotationOption("fixer", "--fixer", "The agent that fixes; by default the one above."),
     ),
     schemas="signoff.review.flow:schemas",
-    templates="signoff.review.pure.prompts:write_templates",
+    templates="signoff.review.flow.prompt_files:write_templates",
     presets=(
         _preset("docs", "a page checked against its sources: accuracy, structure, clarity, tone"),
         _preset(

@@ -53,8 +53,8 @@ from signoff.review.flow.model import (
     owners,
     with_ids,
 )
+from signoff.review.flow.prompt_files import read_templates
 from signoff.review.pure.constraint import Constraint, ConstraintBehavior
-from signoff.review.pure.prompts import read_templates
 
 F = TypeVar("F", bound="AnyFlowFile")
 

@@ -10,9 +10,10 @@ from signoff.core.severity import Severity
 from signoff.documents.source_file import SourceFile
 from signoff.notation import CompileContext
 from signoff.review.flow.compile import compile_file, frozen_source
+from signoff.review.flow.prompt_files import write_templates
 from signoff.review.flow.state import FlowState
 from signoff.review.flow.steps.critic import review_prompt
-from signoff.review.pure.prompts import REQUIRED, built_in, fill, variables_for, write_templates
+from signoff.review.pure.prompts import REQUIRED, built_in, fill, variables_for
 
 FLOW = """
 goal: Write about the sea.
