@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -193,8 +194,10 @@ async def fetch(
 async def _install(cache: ModelCache, weights: Weights, command: DownloadCommand) -> None:
     # A process that was killed leaves its scratch folder; no download takes as long as this.
     for leftover in cache.folder.glob(f"{_SCRATCH}*"):
-        if time.time() - leftover.stat().st_mtime > 2 * SECONDS:
-            shutil.rmtree(leftover, ignore_errors=True)
+        # Another download may remove it at the same time.
+        with suppress(FileNotFoundError):
+            if time.time() - leftover.stat().st_mtime > 2 * SECONDS:
+                shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=cache.folder) as folder:
         await _download(command(weights, Path(folder)), weights, folder)
         model = Path(folder, "got", weights.member)

@@ -146,7 +146,9 @@ class Rate(NamedTuple):
 
 
 UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
-RATE = rf"(?i)^\s*([1-9][0-9]*)\s*/\s*({'|'.join(UNITS)})\s*$"
+_WORDS = "|".join("".join(f"[{c}{c.upper()}]" for c in unit) for unit in UNITS)
+# Not `(?i)`: without regard to case, letters of other alphabets match some of these.
+RATE = rf"^\s*([1-9][0-9]*)\s*/\s*({_WORDS})\s*$"
 
 
 def parse_rate(text: str) -> Rate:

@@ -199,14 +199,11 @@ async def run_program(
             grace_seconds=GRACE_SECONDS,
             started=lambda process: running.add(process["pid"]),
         )
-    except asyncio.CancelledError:
-        # It has ended; after any other error it may not have.
-        running.clear()
-        raise
     except CommandFailed as error:
-        running.clear()
         raise DeliveryFailed(str(error), final=True) from error
-    running.clear()
+    finally:
+        # However it ended, its family is gone, and another program may get its number.
+        running.clear()
     if result.code != 0:
         raise DeliveryFailed(f"it exited with {result.code}: {_first_line(result.stderr)}")
 

@@ -450,8 +450,8 @@ class Catalog(NamedTuple):
 
     def _defined_in(self, target: str, cwd: Path) -> list[CatalogEntry]:
         path = cwd / target.removesuffix(f":{discovery.NAME}")
-        # Too long for a path, or with a null character: then no file has such a name.
-        with suppress(OSError, ValueError):
+        # Too long for a path, with a null character, or a circle of links: no file has such a name.
+        with suppress(OSError, RuntimeError, ValueError):
             path = path.resolve()
         return [each for each in self.entries if each.path == path]
 

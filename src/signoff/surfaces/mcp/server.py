@@ -132,7 +132,7 @@ def wrong_arguments(tool: str, error: ValidationError) -> str:
     # Not the text of the error itself, which names classes of ours and pages of its documentation.
     problems = error.errors(include_url=False, include_context=False)
     # Values that may have one of several types are reported once for each of them.
-    by_name = {str(each["loc"][0]): each["msg"] for each in problems}
+    by_name = {str(next(iter(each["loc"]), "arguments")): each["msg"] for each in problems}
     words = [f"{name}: {message}" for name, message in by_name.items()]
     return line(f"{tool}: {'; '.join(words[:MOST_PROBLEMS])}", LONGEST_ERROR)
 

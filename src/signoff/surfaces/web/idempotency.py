@@ -36,6 +36,10 @@ _CLAIMED = "SELECT request, made FROM claims WHERE caller = ? AND key = ?"
 _DROP = "DELETE FROM claims WHERE caller = ? AND key = ?"
 
 
+LOCKS = 64
+"""Keys share them: a request must not wait for one with another key, which may start agents."""
+
+
 class KeyReused(UsageError):  # noqa: N818  # named for what is wrong
     """The idempotency key was used for another request; use a new one."""
 
@@ -55,13 +59,13 @@ class IdempotencyKeys(PrivateDatabase):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA)
-        self._request = threading.Lock()
+        self._requests = [threading.Lock() for _ in range(LOCKS)]
 
     @contextmanager
     def request(
         self, caller: str, key: str | None, asked: str, made: str, now: float
     ) -> Iterator[KeyClaim]:
-        """Claims a key for as long as its request is answered; others with a key wait that long.
+        """Claims a key for as long as its request is answered; the same key again waits that long.
 
         Otherwise, a second request would not find what the first is about to make. A request that
         is refused gives its key back, so that it can be corrected and sent again.
@@ -69,7 +73,7 @@ class IdempotencyKeys(PrivateDatabase):
         if key is None:
             yield KeyClaim(made, repeated=False)
             return
-        with self._request:
+        with self._requests[hash((caller, key)) % LOCKS]:
             claim = self._claim(caller, key, asked, made, now)
             try:
                 yield claim

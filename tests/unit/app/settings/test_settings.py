@@ -153,6 +153,8 @@ log_level: loud
         ("limits: {dollars: 1}", "valid: usd, tokens, calls, seconds"),
         ("log_level: loud", "one of: debug, info, warning, error"),
         ("agents: {a: {rate: often}}", 'as in "10/min"'),
+        # A long s, which is an s without regard to case.
+        ("agents: {a: {rate: 1/\u017f}}", 'as in "10/min"'),
         ("agents: {a: {price: {in: 3}}}", "as in {in: 3, out: 15}"),
         ("agents: {a: {price: {in: 3, out: -1}}}", "as in {in: 3, out: 15}"),
         ("agents: {a: {price: {in: 3, up: 1}}}", "as in {in: 3, out: 15}"),
