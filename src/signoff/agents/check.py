@@ -18,6 +18,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
@@ -94,8 +95,13 @@ class Source:
 
     def line(self, number: int) -> str:
         """Returns one line of the artifact, or ""."""
-        found = self.artifact.splitlines()[number - 1 : number] if number > 0 else []
-        return "".join(found)[:MAX_EVIDENCE]
+        within = 0 < number <= len(self._lines)
+        return self._lines[number - 1][:MAX_EVIDENCE] if within else ""
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        # A check can have thousands of findings, and a split for each would block the event loop.
+        return self.artifact.splitlines()
 
 
 def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:
@@ -200,7 +206,9 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
     if not location and line:
         location = f"line {line}" if is_ours else f"{file}:{line}"
     own_line = line if is_ours and isinstance(line, int) else None
-    quote = source.line(own_line) if own_line is not None else ""
+    evidence = fields.get("evidence")
+    if not evidence and own_line is not None:
+        evidence = source.line(own_line)
     severity = str(fields.get("severity") or source.severity)
     severity = SEVERITY_WORDS.get(severity.lower(), severity)
     confidence = fields.get("confidence")
@@ -212,7 +220,7 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
         "location": str(location or ""),
         **({} if own_line is None else {"line": own_line}),
         "finding": str(fields["finding"]),
-        "evidence": str(fields.get("evidence") or quote),
+        "evidence": str(evidence or ""),
         "suggested_fix": fields.get("suggested_fix"),
         "confidence": confidence if isinstance(confidence, int | float) else 1.0,
         # The edit that fixes it, where the check knows it exactly.

@@ -104,7 +104,9 @@ class CommandAgent(HeadlessAgent):
         if isinstance(self.argv, str) or not self.argv:
             raise ConfigError("argv must be a list: the program, then its arguments")
         self.argv = [str(argument) for argument in self.argv]
-        self.codes = {int(code): family for code, family in self.codes.items()}
+        # In YAML, `codes:` with nothing below it is null.
+        self.codes = {int(code): family for code, family in (self.codes or {}).items()}
+        self.usage = self.usage or {}
         self.name = Path(self.argv[0]).name
         self._check()
         self.capabilities = replace(

@@ -63,7 +63,7 @@ class GeminiReader(OutputReader):
                 self._read_tool_failure(tool, str(data.get("output") or ""))
             case "result" if data.keys() & {"status", "stats", "error"}:
                 self._read_end(data)
-            case None if data.keys() & {"response", "error"}:
+            case None if data.keys() & {"response", "error"} and _is_result_document(data):
                 self._pieces = [as_text(data.get("response"))]
                 self.update(session=as_text(data.get("session_id")) or None)
                 self._read_end(data)
@@ -172,6 +172,12 @@ class GeminiAgent(HeadlessAgent):
 def _has_stored_login(home: str) -> bool:
     folder = Path(home).expanduser() / ".gemini"
     return any((folder / name).exists() for name in ("oauth_creds.json", "settings.json"))
+
+
+def _is_result_document(data: Mapping[str, Any]) -> bool:
+    """Returns whether this is a result document, not an answer that happens to be JSON."""
+    own = {"session_id", "response", "stats", "error", "auth_method", "user_email", "warnings"}
+    return not data.keys() - own and isinstance(data.get("response"), str | None)
 
 
 def _fault(end: Mapping[str, Any]) -> AgentError | None:

@@ -23,7 +23,6 @@ import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -119,23 +118,27 @@ class Transcript:
         self.is_valid_utf8 = self.text.encode() == self._output
         if self.objects:
             return
-        with suppress(ValueError):
-            document = json.loads(self.text)
-            for part in document if isinstance(document, list) else [document]:
-                if isinstance(part, dict):
-                    self._on_object(part)
+        document = _parse_json(self.text)
+        for part in document if isinstance(document, list) else [document]:
+            if isinstance(part, dict):
+                self._on_object(part)
 
     def _read_line(self, line: str) -> None:
         line = line.strip()
-        try:
-            data = json.loads(line) if line.startswith("{") else None
-        except ValueError:
-            data = None
+        data = _parse_json(line) if line.startswith("{") else None
         if data is not None:
             self.objects += 1
             self._on_object(data)
         elif line:
             self._on_line(line)
+
+
+def _parse_json(text: str) -> Any:
+    """Returns the JSON value of a text; None if it has none, or is nested too deeply to read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True)

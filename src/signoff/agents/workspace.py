@@ -300,8 +300,10 @@ def settings_folder(folder: str | None) -> str:
 
 def project_program(name: str) -> str:
     """Returns a program of the settings; one that is named by a path is in the project."""
-    path = Path(name).expanduser()
-    return name if path.name == str(path) else str(Path(settings_folder(None), path))
+    # The name itself has to be examined, because a `Path` has lost the `./` of `./check.sh`.
+    if os.sep not in name:
+        return name
+    return str(Path(settings_folder(None), Path(name).expanduser()))
 
 
 def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.check import CheckAgent
+from signoff.agents.check import CheckAgent, Source, build_critique
 from signoff.core.effects import AgentRequest
 from signoff.core.errors import (
     AgentBadOutput,
@@ -411,3 +411,32 @@ def test_a_check_of_the_project_is_a_program_without_a_file(options: dict[str, A
     """It is about all files at once."""
     with pytest.raises(ConfigError, match="whole project"):
         CheckAgent(scope="project", **options)
+
+
+class CountedText(str):
+    """A text that counts how often it is split into lines."""
+
+    splits: int
+    __slots__ = ("splits",)
+
+    def __new__(cls, text: str) -> "CountedText":
+        counted = super().__new__(cls, text)
+        counted.splits = 0
+        return counted
+
+    def splitlines(self, keepends: bool = False) -> list[str]:
+        self.splits += 1
+        return super().splitlines(keepends)
+
+
+def test_the_artifact_is_split_once_for_all_findings_that_quote_it() -> None:
+    """A split for each finding in a long artifact would stop all other work for seconds."""
+    text = CountedText(TEXT)
+    source = Source("spelling", "LOW", text, frozenset({"-"}))
+
+    build_critique([{"finding": "No.", "line": 2, "evidence": "Teh"}], source)
+    before = text.splits
+    quoted = build_critique(["-:1: Bad.", "-:2: Bad.", "-:3: Bad."], source)
+
+    assert (before, text.splits) == (0, 1)
+    assert [issue["evidence"] for issue in quoted["issues"]] == [*TEXT.splitlines(), ""]

@@ -178,3 +178,12 @@ def test_its_capabilities_depend_on_its_settings(
     can = CommandAgent(argv=["tool"], **options).capabilities
 
     assert (can.edits_files, can.json_schema, can.reports_price) == expected
+
+
+def test_a_setting_without_a_value_means_its_default() -> None:
+    """A user who comments out all entries below `codes:` leaves a null."""
+    empty: dict[str, Any] = {"codes": None, "usage": None}
+
+    agent = CommandAgent(argv=["tool"], **empty)
+
+    assert (agent.codes, agent.usage) == ({}, {})

@@ -179,6 +179,22 @@ async def test_a_long_prompt_is_answered_in_one_document(tmp_path: Path) -> None
     assert "stream-json" not in json.loads(long.text)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "APPROVED", "response": '{"status": "APPROVED"}'},
+        {"response": {"status": "APPROVED"}},
+    ],
+    ids=["other keys", "other type"],
+)
+async def test_json_that_is_not_its_result_document_is_an_error(
+    tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    """A part of JSON that another program has printed would be reviewed as gemini's answer."""
+    with pytest.raises(AgentTransient, match="before its result"):
+        await ask(gemini(tmp_path, f"say(**{answer!r})"))
+
+
 async def test_a_denied_write_is_detected_without_a_stream(tmp_path: Path) -> None:
     """The result document does not mention denied tools."""
     body = (

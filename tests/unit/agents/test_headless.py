@@ -8,7 +8,7 @@ import pytest
 from signoff.agents import headless
 from signoff.agents.claude import ClaudeAgent
 from signoff.agents.codex import CodexAgent
-from signoff.agents.headless import READ_ONLY
+from signoff.agents.headless import READ_ONLY, Transcript
 from signoff.core.effects import AgentRequest
 from signoff.core.errors import (
     AgentAuth,
@@ -66,6 +66,19 @@ async def test_output_that_is_not_the_vendors_is_an_error(
     """A truncated document or a warning would be reviewed as if it were the answer."""
     with pytest.raises(error, match="before its result"):
         await ask(agent(tmp_path, f"print({output!r}, end='')"))
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_output_that_is_nested_too_deeply_is_not_json(opening: str) -> None:
+    """A program that repeats itself would end the run with an error of Python."""
+    objects: list[dict[str, Any]] = []
+    transcript = Transcript(objects.append, lambda _line: None)
+
+    transcript.add(opening.encode() * 200_000)
+    transcript.close()
+
+    assert transcript.text == opening * 200_000
+    assert objects == []
 
 
 @pytest.mark.parametrize(("edit", "noted"), [(False, True), (True, False)])

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from signoff.agents import workspace
-from signoff.agents.workspace import copy_project, project_folder
+from signoff.agents.workspace import copy_project, project_folder, project_program
 from signoff.core.errors import AgentBadRequest, UnsafePath
+from signoff.documents.home_folder import VARIABLE
 
 
 @pytest.fixture
@@ -72,3 +73,16 @@ def test_the_project_is_found_from_a_folder_in_it(project: Path) -> None:
 
     assert project_folder(project / "src", {}) == project
     assert project_folder(project.parent, {}) == project.parent
+
+
+def test_a_program_with_a_separator_in_its_name_is_in_the_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`./check.sh` would otherwise be searched on PATH only, where it is not."""
+    (project / ".signoff").mkdir()
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.chdir(project / "src")
+
+    found = [project_program(name) for name in ("./check.sh", "src/check.sh", "check.sh")]
+
+    assert found == [str(project / "check.sh"), str(project / "src" / "check.sh"), "check.sh"]

@@ -126,7 +126,8 @@ class JpaMtProfile(TemplateProfile):
 
 # What the reader must not take for names: comments and quoted texts.
 _NOT_NAMES = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*'?", re.DOTALL)
-_CREATES = re.compile(r"\bcreate\b[\w\s]*?\b(?:table|view)\b", re.IGNORECASE)
+# The limit covers all modifiers of a database, and keeps a text full of "create" fast to search.
+_CREATES = re.compile(r"\bcreate\s+(?:\w+\s+){0,6}(?:table|view)\b", re.IGNORECASE)
 _FROM_ELSEWHERE = {"like", "select", "inherits", "of"}
 """What a definition has whose columns come from another table or a query."""
 

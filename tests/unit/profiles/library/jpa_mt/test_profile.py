@@ -92,6 +92,8 @@ def test_a_name_that_is_none_is_refused(field: str, value: str) -> None:
         ("tenant_column", {"ddl_text": "create view products as values ('tenant_id')"}, "not name"),
         ("ddl", {"ddl_text": "Products have names."}, "no CREATE TABLE in products.sql"),
         ("ddl", {"ddl_text": "-- create table products (tenant_id uuid)"}, "no CREATE TABLE"),
+        # A search for TABLE without a limit would take minutes in a long text.
+        ("ddl", {"ddl_text": "Create a row for each of these items in table x"}, "no CREATE TABLE"),
     ],
 )
 def test_a_name_that_the_definition_does_not_have_is_refused(
