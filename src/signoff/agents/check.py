@@ -160,7 +160,7 @@ def _from_json(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique from JSON: a list of findings, or a whole critique."""
     try:
         document = json.loads(output)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise AgentBadOutput(f"the check printed invalid or incomplete JSON: {error}") from error
     whole = document if isinstance(document, dict) else {"issues": document}
     issues = whole.get("issues", whole.get("findings"))

@@ -264,11 +264,11 @@ def _read(path: Path) -> str:
 
 
 def _parse_json(text: str) -> Any:
-    with suppress(ValueError):
+    with suppress(RecursionError, ValueError):
         return json.loads(text)
     try:
         return json.loads((text.splitlines() or [""])[-1])
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise AgentBadOutput(f"neither the output nor its last line is JSON: {error}") from error
 
 

@@ -148,6 +148,7 @@ async def test_the_verdict_in_json_is_compared_with_its_findings(
         ("[{}]", "auto"),
         ('{"overall": "MAYBE", "issues": []}', "auto"),
         ("all is well", "json"),
+        pytest.param("[" * 200_000, "json", id="nested too deeply"),
     ],
 )
 async def test_unreadable_output_is_not_a_pass(output: str, findings: str) -> None:
