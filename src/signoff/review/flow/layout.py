@@ -21,6 +21,7 @@ from signoff.review.flow.state import VERIFY, FlowState, critiques_in, files_lab
 from signoff.review.pure.constraint import Constraint, compress_constraints
 from signoff.review.pure.critique import PURSUED_COUNTS
 from signoff.review.pure.history import log_lines
+from signoff.runtime.paths import fold_name
 from signoff.store import run_layout as layout
 
 FIELDS: Mapping[str, Any] = {
@@ -100,9 +101,11 @@ class FlowLayout(layout.Layout):
         """Returns the goal and the constraints, as they were when the run started."""
         source = description.get("source") or {}
         constraints = source.get("constraints") or []
+        # Two long ids may be cut to the same file name, and one constraint must not hide the other.
+        names = _unique([layout.file_name_part(each["id"]) for each in constraints])
         files = {
-            f"constraints/{layout.file_name_part(each['id'])}.yaml": _as_yaml(each)
-            for each in constraints
+            f"constraints/{name}.yaml": _as_yaml(each)
+            for name, each in zip(names, constraints, strict=True)
         }
         if source.get("goal"):
             files["goal.yaml"] = _as_yaml(source["goal"])
@@ -211,8 +214,8 @@ def _critique_view(
 ) -> layout.StepView:
     files: dict[str, bytes] = {}
     lines = []
-    for critique in critiques:
-        name = _critique_name(critique)
+    names = _unique([_critique_name(critique) for critique in critiques])
+    for name, critique in zip(names, critiques, strict=True):
         path = work.choose_path(f"iterations/{work.iteration}/critiques/{name}.json")
         files[path] = _critique_json(critique)
         line = _line(
@@ -235,6 +238,19 @@ def _last_reading(work: layout.FinishedStep) -> list[Mapping[str, Any]]:
         for state in (work.before, work.state)
     )
     return [each for each in now if each not in before]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Returns different names: long ids are cut, and `a-b` may come from two pairs."""
+    unique: dict[str, str] = {}
+    for name in names:
+        candidate, number = name, 1
+        # Some file systems ignore case, and there `A` would overwrite `a`.
+        while fold_name(candidate) in unique:
+            number += 1
+            candidate = f"{name}_{number}"
+        unique[fold_name(candidate)] = candidate
+    return list(unique.values())
 
 
 def _critique_name(critique: Mapping[str, Any]) -> str:

@@ -21,6 +21,9 @@ from signoff.review.flow.model import (
     Flow,
     GenflowConfig,
     StepKind,
+    WorkflowStep,
+    keys_of,
+    owners,
     resolve_constraints_for_step,
     select_reviewers,
     with_ids,
@@ -60,6 +63,18 @@ def _names(config: GenflowConfig) -> Iterator[Mistake]:
         if first != position:
             what = f"{name!r} is the name of workflow[{first}] and of workflow[{position}]"
             yield Mistake(("workflow", position, "name"), what, "give each step its own name")
+
+
+def _fields_of_other_kinds(config: GenflowConfig) -> Iterator[Mistake]:
+    """A step built in Python may have fields of another kind, which would do nothing."""
+    for position, step in enumerate(config.workflow):
+        own = (*keys_of(step.step), "id")
+        for name, field in WorkflowStep.model_fields.items():
+            # Steps from files never get here with such a key: reading a file refuses it.
+            if name not in own and getattr(step, name) != field.default:
+                path = ("workflow", position, name)
+                what = f"{format_path(path)} is not a key of {step.step} steps"
+                yield Mistake(path, what, owners(name))
 
 
 def _starts_with_generate(config: GenflowConfig) -> Iterator[Mistake]:
@@ -161,6 +176,7 @@ def _policy_only_judges(config: GenflowConfig) -> Iterator[Mistake]:
 
 _RULES = (
     _names,
+    _fields_of_other_kinds,
     _starts_with_generate,
     _output_of_files,
     _sign_offs,

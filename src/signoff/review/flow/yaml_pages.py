@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from io import StringIO
@@ -10,6 +11,9 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
+
+_UNUSUAL = re.compile(r"[^\n\t -~]")
+"""What may be invisible; `str.isprintable` decides."""
 
 
 def as_yaml(value: Mapping[str, Any]) -> bytes:
@@ -21,7 +25,17 @@ def as_yaml(value: Mapping[str, Any]) -> bytes:
     writer.width = sys.maxsize
     writer.Representer = _Representer
     writer.dump(value, page)
-    return page.getvalue().encode()
+    # A bidirectional override would show a human another work order than the one that is
+    # approved, and ruamel.yaml writes it raw. `represent_str` quotes every text with such a
+    # character, and between double quotes its escape means the same.
+    return _UNUSUAL.sub(_escaped, page.getvalue()).encode()
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if match[0].isprintable():
+        return match[0]
+    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 class _Representer(SafeRepresenter):

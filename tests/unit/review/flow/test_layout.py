@@ -159,6 +159,25 @@ def test_a_second_step_that_would_write_the_same_file_adds_its_name(
     assert shelf.json(f"{critiques}_style_review.json")["overall"] == "PASS"
 
 
+def test_reviews_and_constraints_with_similar_names_have_different_files(
+    tmp_path: Path, story: Story
+) -> None:
+    """Long names are cut and some disks ignore case; a finding was lost with its file."""
+    ids = [f"{'x' * 60}-one", f"{'x' * 60}-two", "Style", "style"]
+    constraints = [{"id": each, "priority": 1, "summary": "s"} for each in ids]
+    critiques = [{**CRITIQUE, "constraint_id": each} for each in ids]
+    story.begin().commit(drafted()).commit(reviewed("structure_review", "judge", *critiques))
+
+    shelf = Shelf(tmp_path, story).look()
+
+    written = FlowLayout().definition({"source": {"constraints": constraints}})
+    rules = [path for path in written if path.startswith("constraints/")]
+    reviews = [name for name in shelf.names if "/critiques/" in name]
+    assert len({name.casefold() for name in rules}) == len(ids)
+    assert len({name.casefold() for name in reviews}) == len(ids)
+    assert {shelf.json(name)["constraint_id"] for name in reviews} == {*ids}
+
+
 def test_a_refinement_at_the_round_limit_is_shown_once(tmp_path: Path, story: Story) -> None:
     """It is pending, as the run ends there, and counts when more rounds are granted later."""
     did = refined("fix", "draft")

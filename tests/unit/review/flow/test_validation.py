@@ -145,6 +145,15 @@ def test_a_step_that_is_never_reached_is_reported() -> None:
     )
 
 
+def test_a_step_built_in_python_has_only_keys_of_its_kind() -> None:
+    """A judge with a key of a sign-off looks as if a human had to approve; nobody was asked."""
+    judge = changed(ADJUDICATE, presence=True)
+
+    assert complaint(GENERATE, CRITIQUE, judge).endswith(
+        "workflow[2].presence is not a key of adjudicate steps (only sign_off steps have it)"
+    )
+
+
 def test_a_deadline_does_not_sign_off_where_presence_is_required() -> None:
     """One would only have to wait for an approval that no one has signed."""
     sign_off = WorkflowStep(step=StepKind.SIGN_OFF, presence=True, deadline=60, default="approve")

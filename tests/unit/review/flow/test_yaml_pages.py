@@ -1,5 +1,6 @@
 """Tests of values written as readable YAML."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
@@ -28,6 +29,23 @@ def test_a_blank_at_the_end_of_a_line_leaves_the_block_readable() -> None:
 def test_a_text_that_cannot_be_a_block_has_short_escapes() -> None:
     """What is left in one line should still be readable."""
     assert as_yaml({"text": " lead\nx\ty"}).decode() == 'text: " lead\\nx\\ty"\n'
+
+
+HIDDEN = [0xAD, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060]
+HIDDEN += [*range(0x2066, 0x206A), 0xE0000, 0xE0041, 0xE007F]
+
+
+@pytest.mark.parametrize("code", HIDDEN, ids=hex)
+@pytest.mark.parametrize("text", ["a{}b", "- fix\n- {}evorppa\n"])
+def test_an_invisible_character_is_shown_as_its_escape(text: str, code: int) -> None:
+    """An override turned the words of a work order around for the human who approved it."""
+    value = {"key": text.format(chr(code)), text.format(chr(code)): "value"}
+
+    page = as_yaml(value)
+
+    assert chr(code) not in page.decode()
+    assert f"{code:04X}" in page.decode()
+    assert read(page) == value
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

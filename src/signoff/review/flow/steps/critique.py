@@ -219,14 +219,23 @@ class CriticPanel:
         if self.step.execution != "parallel":
             return []
         unread = [item for item in self.unread() if self._can_be_combined(item)]
-        # A script is run for each reading, and what it prints may be longer than all the rest.
-        cheap = [i for i in unread if not self.flow.by_id[i["constraint"]].script]
+        cheap = [item for item in unread if self._adds_little(item["constraint"])]
         joining: list[Item] = []
         for agent in dict.fromkeys(item["agent"] for item in unread if item in needed):
             calls = [i for i in needed if i["agent"] == agent and self._can_be_combined(i)]
             others = [i for i in cheap if i["agent"] == agent and i not in needed]
             joining += others[: -len(calls) % MOST_COMBINED]
         return joining
+
+    def _adds_little(self, name: str) -> bool:
+        """Whether a constraint makes the call of others only a little longer."""
+        # A script is run for each reading, and what it prints may be longer than all the rest.
+        if self.flow.by_id[name].script:
+            return False
+        own, shown = self.state.source(name), self.state.source()
+        # A call of its own would repeat the artifact, so material up to that length costs nothing;
+        # that of the goal is in the prompt anyway.
+        return own == shown or len(own) <= len(self.state.artifact)
 
     @cached_property
     def _before(self) -> ArtifactVersion:

@@ -262,11 +262,17 @@ class _SourceReader:
             raise SourceError(f"matches more than {MOST_MATCHED:,} paths; use a narrower pattern")
         names_hidden = any(part.startswith(".") for part in Path(relative).parts)
         candidates = (p for p in paths if names_hidden or not _hidden(p.relative_to(base)))
-        resolved = self.collect(sorted(candidates), lambda path: self.resolve(str(path)))
-        found = [path for path in resolved if path.is_file()]
+        # A file that the user may not look at is an error of its own and not the end of the run.
+        matched = self.collect(sorted(candidates), self.matched)
+        found = [path for path in matched if path is not None]
         if not found:
             self.warnings.append(f"{pattern}: matches no file")
         return found
+
+    def matched(self, path: Path) -> Path | None:
+        """Returns the resolved path of a file that a glob matches; None for a folder."""
+        resolved = self.resolve(str(path))
+        return resolved if _is_file(resolved) else None
 
     def split(self, pattern: str) -> tuple[Path, str]:
         """Returns the folder in which a glob starts, and the glob relative to it."""

@@ -10,7 +10,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.review.flow.model import Flow, VerifyConfig
 from signoff.review.flow.state import FlowState
-from signoff.review.pure.constraint import Constraint
+from signoff.review.pure.constraint import Constraint, SourceBlock
 from signoff.store.sqlite import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.review.flow.harness import (
@@ -250,14 +250,15 @@ async def test_a_fix_that_breaks_another_constraint_is_found_in_the_next_round(
     "other",
     [
         lone_constraint("short"),
+        constraint("short", source=SourceBlock(inline="A long source. " * 100)),
         constraint("short", agents=("codex",)),
     ],
-    ids=["a script", "another agent"],
+    ids=["a script", "long sources", "another agent"],
 )
 async def test_a_review_that_would_cost_much_waits_until_it_is_needed(
     other: Constraint, tmp_path: Path
 ) -> None:
-    """The output of a script can be longer than all the rest."""
+    """The output of a script or the sources of a constraint can be longer than all the rest."""
     agents = {name: ScriptedAgent() for name in ("claude", "codex")}
     agents["claude"].on("Write the artifact", DRAFT, FINAL).on("against clear now", VAGUE, passes())
     for agent in agents.values():

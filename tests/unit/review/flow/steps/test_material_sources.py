@@ -124,6 +124,17 @@ def test_globs_do_not_lead_out_of_the_project(project: Path, glob: str) -> None:
     assert "SECRET" not in found.text
 
 
+def test_a_match_that_cannot_be_looked_at_is_an_error_and_the_rest_is_read(project: Path) -> None:
+    """One such file ended the run; the system refuses this link for its length."""
+    (project / "docs" / "far.md").symlink_to("x" * 300)
+
+    found = read(project, globs=["docs/*.md"])
+
+    assert "### FILE: docs/a.md" in found.text
+    (error,) = found.errors
+    assert error.startswith("docs/far.md: cannot be read")
+
+
 def test_hidden_files_are_read_only_when_the_glob_names_them(project: Path) -> None:
     """`**/*` must not send keys and the project's own database to a provider."""
     (project / ".env").write_text("KEY")
