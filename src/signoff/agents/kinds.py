@@ -25,6 +25,10 @@ BUNDLED: Mapping[str, tuple[str, ...]] = {
 }
 """Packages that bring such a program: the package, and the program's path in it."""
 
+USER_PROGRAMS = ("command", "check")
+"""Kinds that start programs which the user chose. A definition may name such an agent only with
+trust, and each call is a process."""
+
 VENDOR_KEYS: Mapping[str, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """The variables that hold the keys of vendors' own servers."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from signoff.agents.auto import Candidate
 
 
-PROGRAM_KINDS = frozenset({*kinds.PROGRAMS, "command", "check"})
+PROGRAM_KINDS = frozenset({*kinds.PROGRAMS, *kinds.USER_PROGRAMS})
 PROGRAMS_AT_ONCE = 8
 """Processes of one agent: forty constraints would start forty at once."""
 

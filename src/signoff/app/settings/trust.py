@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from signoff import plugins
-from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.agents.kinds import USER_PROGRAMS, WITHOUT_SETTINGS
 from signoff.app.settings.home import Home, expected_home
 from signoff.app.settings.settings import Layer, Settings, database_file, load_settings, mask
 from signoff.core.outcome import Status
@@ -43,10 +43,6 @@ _HARMLESS = re.compile(rf"roles\..+|agents\..+\.({'|'.join(_HARMLESS_OF_AGENTS)}
 """Settings that need no trust, unless they replace a setting of the user's own file."""
 _HARMLESS_KINDS = frozenset({*WITHOUT_SETTINGS, "scripted"})
 """Kinds of agent that do nothing which they would not do without settings."""
-_OWN_PROGRAMS = ("command", "check")
-"""Kinds of agent that a definition may only name with trust: the user wrote their programs for
-other projects."""
-
 _MAY_MATTER = re.compile(r"script|command|database|limits|notation|\\\\|\w:\w")
 """What a text with such values has in it; a backslash may write any of these words."""
 _KEYS = frozenset(
@@ -211,7 +207,7 @@ def _own_programs(user: Layer) -> set[str]:
     return {
         key.removeprefix("agents.").removesuffix(".kind")
         for key, kind in kinds.items()
-        if key.startswith("agents.") and (kind in _OWN_PROGRAMS or ":" in str(kind))
+        if key.startswith("agents.") and (kind in USER_PROGRAMS or ":" in str(kind))
     }
 
 
