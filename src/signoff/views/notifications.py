@@ -199,11 +199,15 @@ async def run_program(
             grace_seconds=GRACE_SECONDS,
             started=lambda process: running.add(process["pid"]),
         )
-    except CommandFailed as error:
-        raise DeliveryFailed(str(error), final=True) from error
-    finally:
-        # However it ended, its family is gone, and another program may get its number.
+    except asyncio.CancelledError:
+        # It has ended. After any other end of this call, such as that of the interpreter, it may
+        # not have, and `close` still has to know it.
         running.clear()
+        raise
+    except CommandFailed as error:
+        running.clear()
+        raise DeliveryFailed(str(error), final=True) from error
+    running.clear()
     if result.code != 0:
         raise DeliveryFailed(f"it exited with {result.code}: {_first_line(result.stderr)}")
 
